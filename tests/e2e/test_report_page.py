@@ -16,7 +16,7 @@ from hallujudge.labels.human_labels import read_labels
 from hallujudge.metrics import Item, ItemResult, MentionVerdict, Outcome
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
-from hallujudge.sdk.comparison.page_comparisons import Differences, PageRun, render_comparison
+from hallujudge.sdk.comparison.page_comparisons import PageRun, render_comparison
 from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.report.page import Images, page_part
 
@@ -299,9 +299,7 @@ def test_two_runs_are_shown_side_by_side(watched: Watched, tmp_path: Path) -> No
 
     path = tmp_path / "two.html"
     path.write_text(
-        render_comparison(
-            run("first", {"2"}), run("second", {"1", "2"}), Differences(rows=[samples.difference()])
-        )
+        render_comparison(run("first", {"2"}), run("second", {"1", "2"}), [samples.difference()])
     )
     page = watched.open(path)
     reads(page, ".row-score", "A right, B wrong")

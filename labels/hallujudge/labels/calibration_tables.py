@@ -10,16 +10,8 @@ from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Ca
 from hallujudge.metrics.calibration.judge_accuracy import Rate, ScoreEstimate
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.signature import judge_of
-from hallujudge.sdk.report.report_text import ABSENT
-from hallujudge.sdk.report.table_pages import (
-    Cell,
-    Grid,
-    Page,
-    interval_heading,
-    show_number,
-    show_range,
-    values_of,
-)
+from hallujudge.sdk.report.report_text import ABSENT, interval_heading, show_number, show_range
+from hallujudge.sdk.report.table_pages import Cell, Grid, Page, values_of
 
 from .panel_card import PanelCard
 from .report_card import JudgeCard, YesBias

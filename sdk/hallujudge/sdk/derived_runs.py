@@ -62,18 +62,13 @@ def merge_runs(
         raise InvalidInputError("no run is given; give the folders of the runs to merge")
     _refuse_different(runs)
     _refuse_duplicates(runs)
-    return _merged(runs, Path(out), html=html, overwrite=overwrite)
-
-
-def _merged(runs: Sequence[StoredRun], out: Path, *, html: bool, overwrite: bool) -> Report:
-    header = header_of_run(runs[0])
-    groups = _groups(runs)
-    total = Tally(header.metric, groups)
+    header, manifest = header_of_run(runs[0]), _manifest(runs)
+    total = Tally(header.metric, tuple(manifest.settings.get("group_by", ())))
     # What is merged must not be overwritten by the merged run.
     read = [run.folder / name for run in runs for name in (ITEMS, REPORT, MANIFEST, JOURNAL)]
-    with RunFolder(out, inputs=read, overwrite=overwrite) as folder:
+    with RunFolder(Path(out), inputs=read, overwrite=overwrite) as folder:
         # The same runs were merged into this folder before.
-        if folder.start(_manifest(runs, header)).complete:
+        if folder.start(replace(manifest, signature=header.signature)).complete:
             return read_run(out).report
         for run in runs:
             for part in _parts(run, folder, html=html):
@@ -118,17 +113,11 @@ def _lines(file: BinaryIO, count: int, run: StoredRun) -> Iterator[bytes]:
         yield line
 
 
-def _groups(runs: Sequence[StoredRun]) -> tuple[str, ...]:
-    manifest = runs[0].manifest
-    assert manifest is not None, "_refuse_different made sure of it"
-    return tuple(manifest.settings.get("group_by", ()))
-
-
-def _manifest(runs: Sequence[StoredRun], header: RunHeader) -> Manifest:
+def _manifest(runs: Sequence[StoredRun]) -> Manifest:
+    """Return the manifest of the merged run, with the signature of its first part."""
     manifests = [run.manifest for run in runs if run.manifest is not None]
     return replace(
         manifests[0],
-        signature=header.signature,
         items=sum(map(len, runs)),
         inputs={
             f"{MERGED_INPUT}{number}.{name}": described
@@ -201,7 +190,8 @@ def rescore_run(
     """
     run = read_run(folder)
     scoring = replace(scoring_of(run), variant=variant, folder=out, html=html, overwrite=overwrite)
-    _refuse_same_folder(run.folder, Path(out))
+    if os.path.realpath(out) == os.path.realpath(run.folder):
+        raise InvalidInputError(f"{out} holds the run itself; give another folder for the results")
     with Client.embedded(judges_of(run)) as client:
         # Before anything is written: a missing verdict would end the run on its way.
         if metric_entry(scoring.metric).calls_models(scoring.spec()):
@@ -301,11 +291,6 @@ def _same(name: str, before: Mapping[str, Any]) -> Path:
 def _fetched(url: str) -> Path:
     [*_, last] = found_files(url)
     return last.root or last.path
-
-
-def _refuse_same_folder(folder: Path, out: Path) -> None:
-    if os.path.realpath(out) == os.path.realpath(folder):
-        raise InvalidInputError(f"{out} holds the run itself; give another folder for the results")
 
 
 def _archive(again: Mapping[str, object], paths: Sequence[str]) -> str | list[str] | None:

@@ -8,16 +8,8 @@ from dataclasses import asdict, dataclass, field
 from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.comparison.named_runs import RunLabel, notes_of_row, sources_of
-from hallujudge.sdk.report.report_text import counted
-from hallujudge.sdk.report.table_pages import (
-    Grid,
-    Page,
-    Shown,
-    interval_heading,
-    show_number,
-    show_p,
-    show_range,
-)
+from hallujudge.sdk.report.report_text import counted, interval_heading, show_number, show_range
+from hallujudge.sdk.report.table_pages import Grid, Page, Shown, show_p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

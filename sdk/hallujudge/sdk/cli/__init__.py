@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from .output import in_flags as in_flags
     from .run_options import ScoreCommand as ScoreCommand
     from .score_execution import ScoreExecution as ScoreExecution
-    from .score_execution import parsed_score as parsed_score
+    from .score_execution import executed as executed
     from .viewer import Viewer as Viewer
 
 __getattr__, __dir__ = names_on_use(__name__)

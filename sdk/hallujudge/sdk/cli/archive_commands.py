@@ -46,7 +46,7 @@ from .output import (
     show_result,
 )
 from .parameters import argument
-from .run_options import Overwrite, ScoreCommand, Workers
+from .run_options import Overwrite, Workers
 
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
@@ -340,9 +340,7 @@ def demo(
     # The files are named as from inside the folder, where the demo need not be run.
     words = [str(out / word) if _is_path(word) else word for word in words]
     # The demo may be run twice, into a folder that it wrote itself.
-    scoring = cli.parsed_score([*words, "--overwrite"])
-    assert isinstance(scoring, ScoreCommand), "the example scores"
-    code = cli.ScoreExecution(scoring).execute()
+    code = cli.executed([*words, "--overwrite"])
     if code not in (ExitCode.OK, ExitCode.UNSCORED):
         return code
     page = (out / "results" / "report.html").resolve()

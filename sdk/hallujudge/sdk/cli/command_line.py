@@ -230,17 +230,13 @@ def _with_benchmarks_first(arguments: Sequence[str]) -> list[str]:
     rest = list(arguments)
     # What follows two hyphens is not an option.
     end = rest.index("--") if "--" in rest else len(rest)
-    while (place := _place_of_benchmark(rest[:end])) is not None:
+    flags = [word.partition("=")[0] for word in rest[:end]]
+    while BENCHMARK in flags:
+        place = flags.index(BENCHMARK)
         count = 1 if "=" in rest[place] else 2
         first += rest[place : place + count]
-        del rest[place : place + count]
-        end -= count
+        del rest[place : place + count], flags[place : place + count]
     return [*first, *rest]
-
-
-def _place_of_benchmark(arguments: Sequence[str]) -> int | None:
-    flags = (each.partition("=")[0] for each in arguments)
-    return next((n for n, flag in enumerate(flags) if flag == BENCHMARK), None)
 
 
 def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +18,7 @@ from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, se
 from .options import ServerOptions
 from .output import NewFolder, Written, refuse_run_file, show_new_run
 from .parameters import argument
-from .run_options import Overwrite, ScoreCommand
+from .run_options import Overwrite
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -61,11 +61,7 @@ def submit(
     """A run that a server scores in the background."""
     _check_submitted(command)
     # Nothing is written: the folder is that of fetch.
-    given = ["score", *command, "--out", "."]
-    scoring = cli.parsed_score(given)
-    if isinstance(scoring, ScoreCommand):
-        return cli.ScoreExecution(replace(scoring, request_id=request_id)).execute()
-    return scoring
+    return cli.executed(["score", *command, "--out", "."], request_id=request_id)
 
 
 def _check_submitted(command: Sequence[str]) -> None:
@@ -235,8 +231,4 @@ def _in_batch(
         raise InvalidInputError(
             f"{command[0]!r} is not a score command; write score and its options after the file"
         )
-    scoring = cli.parsed_score(command)
-    if isinstance(scoring, ScoreCommand):
-        batch = replace(scoring, batch_requests=requests, batch_replies=replies)
-        return cli.ScoreExecution(batch).execute()
-    return scoring
+    return cli.executed(command, batch_requests=requests, batch_replies=replies)

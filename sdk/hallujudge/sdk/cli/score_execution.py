@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -434,8 +435,15 @@ def _by_variant(command: ScoreCommand, variant: str) -> ScoreCommand:
     )
 
 
-def parsed_score(command: Sequence[str]) -> ScoreCommand | ExitCode:
-    """Return the command of ``score METRIC``; other commands, such as a help page, are executed."""
+def executed(command: Sequence[str], **changes: Any) -> ExitCode:
+    """Execute the words of a command, and return its exit code.
+
+    Args:
+        command: ``score METRIC`` with its options; or another command, such as a help page.
+        changes: Fields of :class:`ScoreCommand` that the command line has no options for.
+    """
     typed = tuple(command)
     result = app(typed, standalone_mode=False, obj=typed)
-    return replace(result, typed=typed) if isinstance(result, ScoreCommand) else ExitCode(result)
+    if not isinstance(result, ScoreCommand):
+        return ExitCode(result)
+    return ScoreExecution(replace(result, typed=typed, **changes)).execute()

@@ -12,7 +12,8 @@ from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
-from ..report.table_pages import Grid, Page, Shown, interval_heading, show_number, show_range
+from ..report.report_text import interval_heading, show_number, show_range
+from ..report.table_pages import Grid, Page, Shown
 from .compared_runs import CompareOptions, RunData, checked_scores, read_runs
 from .differences import coverage_notes, data_notes, own_notes, tested_pairs
 from .item_pairs import PairedRuns

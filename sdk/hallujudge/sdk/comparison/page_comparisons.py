@@ -62,18 +62,6 @@ class PageRun:
     """The hashes of its input files; empty if they are not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Differences:
-    """What a comparison of two runs found."""
-
-    rows: Sequence[ScoreDifference]
-    """The differences of the scores."""
-    method: str = ""
-    """How they were computed, to quote with them."""
-    notes: Sequence[str] = ()
-    """Warnings, one sentence each."""
-
-
 def page_of_two(
     first: Path,
     second: Path,
@@ -109,7 +97,9 @@ def page_of_two(
     return render_comparison(
         sides[0],
         sides[1],
-        Differences(rows=found.pairs[0].differences, method=found.method, notes=found.notes),
+        found.pairs[0].differences,
+        method=found.method,
+        notes=found.notes,
         images=images,
         overview=overview,
     )
@@ -130,8 +120,10 @@ class _Items:
 def render_comparison(
     first: PageRun,
     second: PageRun,
-    differences: Differences,
+    differences: Sequence[ScoreDifference],
     *,
+    method: str = "",
+    notes: Sequence[str] = (),
     images: Images | None = None,
     overview: str = "",
 ) -> str:
@@ -141,6 +133,8 @@ def render_comparison(
         first: The baseline.
         second: The run that is compared with it.
         differences: The differences of the scores.
+        method: How they were computed, to quote with them.
+        notes: Warnings, one sentence each.
         images: Where pictures come from; None for no pictures.
         overview: URL of the page of all runs; empty for a page without one.
     """
@@ -155,8 +149,8 @@ def render_comparison(
     title = f"{first.title} and {second.title} – Hallujudge"
     body = [
         page_links(overview),
-        *_first_screen(runs, differences, items, len(common)),
-        _making(runs, differences.method),
+        *_first_screen(runs, differences, _trust(runs, notes, items), len(common)),
+        _making(runs, method),
         page_app(),
     ]
     data = [
@@ -188,8 +182,8 @@ def _details(items: Sequence[_Items], places: Sequence[Sequence[int]]) -> Iterat
 
 def _first_screen(
     runs: Sequence[PageRun],
-    differences: Differences,
-    items: Sequence[_Items],
+    differences: Sequence[ScoreDifference],
+    trust: Markup,
     common: int,
 ) -> Iterator[Markup]:
     first, second = runs
@@ -200,9 +194,9 @@ def _first_screen(
         element("h1", f"{names[0]} and {names[1]}"),
         element("p", about, _class="muted"),
     )
-    yield _trust(runs, differences.notes, items)
+    yield trust
     headings = ["score", f"A: {names[0]}", f"B: {names[1]}", "B − A", "interval", "p", "B is"]
-    rows = [_row(row, first.report, second.report) for row in differences.rows]
+    rows = [_row(row, first.report, second.report) for row in differences]
     yield element("section", element("h2", "Scores"), html_table(headings, rows, "scores"))
 
 

@@ -7,17 +7,8 @@ from typing import Literal, TypeAlias
 
 from hallujudge.metrics.framework.columns_and_scores import Direction
 
-from ..report.report_text import ABSENT
-from ..report.table_pages import (
-    Grid,
-    Page,
-    Shown,
-    interval_heading,
-    show_number,
-    show_p,
-    show_range,
-    values_of,
-)
+from ..report.report_text import ABSENT, interval_heading, show_number, show_range
+from ..report.table_pages import Grid, Page, Shown, show_p, values_of
 from .named_runs import RunLabel, notes_of_row, sources_of
 
 Finding: TypeAlias = Literal["better", "worse", "higher", "lower", "none"]

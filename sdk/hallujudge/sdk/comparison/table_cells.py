@@ -11,8 +11,8 @@ from hallujudge.metrics import Metric, Report, Score, ScoreDefinition
 
 from ..archives.json_files import named
 from ..errors import InvalidInputError
-from ..report.report_text import ABSENT
-from ..report.table_pages import Grid, show_number
+from ..report.report_text import ABSENT, show_number
+from ..report.table_pages import Grid
 from .compared_runs import RunData
 from .named_runs import MODEL
 

@@ -15,6 +15,7 @@ from .report_text import counted
 
 # The verdict of AMBER's words that are not in the image.
 _HALLUCINATED = "hallucinated"
+_TERMS = {"hallucinated": "Most hallucinated objects", "missed": "Most missed objects"}
 
 
 def _shade(wrong: bool) -> Shade:
@@ -30,8 +31,13 @@ def _missed(words: Iterable[str]) -> Listing:
     return Listing(label="Missed", entries=words, style="missed")
 
 
+def _named(word: str, name: str) -> str:
+    """Return a word with the name that it stands for, if that is another one."""
+    return word if word == name else f"{word} → {name}"
+
+
 def _pair(mention: MentionVerdict) -> str:
-    return mention.word if mention.word == mention.object else f"{mention.word} → {mention.object}"
+    return _named(mention.word, mention.object)
 
 
 def _mention_claim(mention: MentionVerdict) -> Claim:
@@ -151,10 +157,6 @@ def _show_amber(item: Item, evidence: AmberEvidence) -> ItemView:
     )
 
 
-def _named_keyword(predicted: str, reference: str) -> str:
-    return predicted if predicted == reference else f"{predicted} → {reference}"
-
-
 def _keyword_claims(kind: str, found: KeywordEvidence) -> Iterator[Claim]:
     """Yield one claim for each predicted keyword, in order."""
     names = dict(found.matched)
@@ -170,7 +172,7 @@ def _keyword_claims(kind: str, found: KeywordEvidence) -> Iterator[Claim]:
         if word in unknown:
             reasons.append(("synonym graph", "does not know the word"))
         yield Claim(
-            text=_named_keyword(word, names.get(word, word)),
+            text=_named(word, names.get(word, word)),
             shade=_shade(word in wrong),
             reasons=reasons,
             kind=kind,
@@ -238,14 +240,8 @@ def _show_mementos(item: Item, evidence: MementosEvidence) -> ItemView:
 
 
 VIEWS: dict[type[object], View] = {
-    ChairEvidence: View(
-        show=_show_chair,
-        terms={"hallucinated": "Most hallucinated objects", "missed": "Most missed objects"},
-    ),
-    OpenObjectsEvidence: View(
-        show=_show_open_objects,
-        terms={"hallucinated": "Most hallucinated objects", "missed": "Most missed objects"},
-    ),
+    ChairEvidence: View(show=_show_chair, terms=_TERMS),
+    OpenObjectsEvidence: View(show=_show_open_objects, terms=_TERMS),
     AmberEvidence: View(
         show=_show_amber,
         facets={"cognition": Facet("Hallucination targets")},

@@ -116,23 +116,34 @@ def shown(score: Score, bound: Bound | None = None, *, is_count: bool = False) -
     numbers = [number for number in (score.value, *ends) if number is not None]
     digits = 2 if is_count or any(abs(number) > 1 for number in numbers) else 4
     return Shown(
-        value=_figure(score.value, digits),
-        interval=f"[{_figure(ends[0], digits)}, {_figure(ends[1], digits)}]"
-        if None not in ends
-        else "",
+        value=show_number(score.value, digits=digits),
+        interval=show_range(*ends, digits=digits) if None not in ends else "",
         n=f"{score.n:,}",
         bound=bounds_note(bound, digits) if bound else "",
     )
 
 
-def _figure(number: float | None, digits: int) -> str:
-    return ABSENT if number is None else f"{number:.{digits}f}"
+def show_number(number: float | None, *, signed: bool = False, digits: int = 4) -> str:
+    """Format a number; a dash if it is undefined."""
+    if number is None:
+        return ABSENT
+    return f"{number:+.{digits}f}" if signed else f"{number:.{digits}f}"
+
+
+def show_range(
+    low: float | None, high: float | None, *, signed: bool = False, digits: int = 4
+) -> str:
+    """Format the ends of an interval; a dash without one."""
+    if low is None or high is None:
+        return ABSENT
+    ends = (show_number(end, signed=signed, digits=digits) for end in (low, high))
+    return f"[{', '.join(ends)}]"
 
 
 def bounds_note(bound: Bound, digits: int = 4) -> str:
     """Return bounds as text, ``0.1200 to 0.1400``, the smaller end first."""
     low, high = sorted((bound.best, bound.worst))
-    return f"{_figure(low, digits)} to {_figure(high, digits)}"
+    return f"{low:.{digits}f} to {high:.{digits}f}"
 
 
 def coverage_sentence(report: Report) -> str:
@@ -196,7 +207,12 @@ def _replies(count: int) -> str:
 def interval_label(report: Report) -> str:
     """Return the heading ``95% interval``, with the confidence level of the signature."""
     stated = re.search(r"\|ci:[a-z-]*-(0?\.\d+)\b", report.signature)
-    return f"{float(stated[1]) * 100:g}% interval" if stated else "interval"
+    return interval_heading(float(stated[1])) if stated else "interval"
+
+
+def interval_heading(confidence: float) -> str:
+    """Return the heading of a column of intervals."""
+    return f"{confidence * 100:g}% interval"
 
 
 def meaning_of(report: Report, score: str) -> str:
@@ -309,7 +325,7 @@ def corrected_headings(calibration: Calibration | None) -> list[str]:
     """Return the headings of corrected scores; none without a calibration."""
     if calibration is None:
         return []
-    return ["corrected", f"{calibration.confidence * 100:g}% interval"]
+    return ["corrected", interval_heading(calibration.confidence)]
 
 
 def corrected_cells(calibration: Calibration | None, name: str) -> list[str]:

@@ -151,28 +151,9 @@ class Shown(ABC):
         return notebook_page(self.page())
 
 
-def interval_heading(confidence: float) -> str:
-    """Return the heading of a column of intervals."""
-    return f"{confidence * 100:g}% interval"
-
-
 def values_of(entries: Iterable[object], keys: Sequence[str]) -> tuple[tuple[Cell, ...], ...]:
     """Return the values behind a table, where each key names a field of the entries."""
     return tuple(tuple(getattr(entry, key) for key in keys) for entry in entries)
-
-
-def show_number(number: float | None, *, signed: bool = False, digits: int = 4) -> str:
-    """Format a number; a dash if it is undefined."""
-    if number is None:
-        return ABSENT
-    return f"{number:+.{digits}f}" if signed else f"{number:.{digits}f}"
-
-
-def show_range(low: float | None, high: float | None, *, signed: bool = False) -> str:
-    """Format the ends of an interval; a dash without one."""
-    if low is None or high is None:
-        return ABSENT
-    return f"[{show_number(low, signed=signed)}, {show_number(high, signed=signed)}]"
 
 
 def show_p(p: float | None) -> str:

@@ -17,7 +17,8 @@ from hallujudge.sdk.archives.layouts.archive_reader import mapping_at
 from hallujudge.sdk.archives.layouts.harnesses import RESULTS_READERS
 from hallujudge.sdk.archives.records import read_records
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
-from hallujudge.sdk.report.table_pages import Grid, Page, Shown, show_number, values_of
+from hallujudge.sdk.report.report_text import show_number
+from hallujudge.sdk.report.table_pages import Grid, Page, Shown, values_of
 from hallujudge.sdk.runs.stored_runs import read_run
 
 from .waterfall import Printed

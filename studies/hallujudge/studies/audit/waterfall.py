@@ -26,8 +26,8 @@ from hallujudge.sdk.archives.opened_archives import open_responses
 from hallujudge.sdk.archives.records import Record, read_records
 from hallujudge.sdk.backends import BatchResult
 from hallujudge.sdk.client import Client
-from hallujudge.sdk.report.report_text import ABSENT
-from hallujudge.sdk.report.table_pages import Cell, Grid, Page, Shown, show_number
+from hallujudge.sdk.report.report_text import ABSENT, show_number
+from hallujudge.sdk.report.table_pages import Cell, Grid, Page, Shown
 
 _DIGITS = 5
 _Row = TypeVar("_Row")
