@@ -68,6 +68,11 @@ _TASKS = {
     "Server": ("serve", "keys", "submit", "jobs", "fetch"),
     "Installation": ("doctor", "config"),
 }  # fmt: skip
+# As the root's page lists the metrics that they are for.
+_BUILT = (
+    "references", "infact", "infact-questions", "infact-audit", "pope", "seen-probes", "tri-he",
+    "vidhal", "vidhal-votes", "vidhal-best",
+)  # fmt: skip
 # Lines after the commands of the help page: its example, and the shell's prompt.
 _BELOW = 4
 # The heading of commands that other packages add.
@@ -81,6 +86,15 @@ def _module_of(command: click.Command) -> str:
 
 class _KeepingGroup(Group):
     """A group whose commands no other package replaces."""
+
+    order: Sequence[str] = ()
+    """Names of the commands that come first on the help page."""
+
+    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
+        """Return the names of the commands in the order of the help page."""
+        listed = [name for name in self.order if name in self.commands]
+        # Others, such as those of other packages, come by name: their order of loading varies.
+        return [*listed, *sorted(self.commands.keys() - listed)]
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command.
@@ -100,11 +114,7 @@ class _KeepingGroup(Group):
 class _RootGroup(_KeepingGroup):
     """The root command, whose help page lists the commands by task."""
 
-    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
-        """Return the names of the commands in the order of the help page."""
-        listed = [name for names in _TASKS.values() for name in names if name in self.commands]
-        # Commands of other packages come after ours, by name: their order of loading varies.
-        return [*listed, *sorted(self.commands.keys() - listed)]
+    order = tuple(name for names in _TASKS.values() for name in names)
 
     def heading_of(self, name: str) -> str:
         """Return the task of a command."""
@@ -144,22 +154,7 @@ def _interrupts() -> Iterator[None]:
         raise CancelledError(f"stopped by {stopped_by(err)}") from err
 
 
-class _OrderedGroup(_KeepingGroup):
-    """A group whose help page lists the commands in the order of the families they are for."""
-
-    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
-        """Return the names of the commands in the order of their families."""
-        # Which family was imported first depends on the commands that a process ran before.
-        return sorted(self.commands, key=self._place)
-
-    def _place(self, name: str) -> int:
-        """Return the place of a command's family; commands of no family come first."""
-        called = self.commands[name].callback
-        family = called.__module__.rpartition(".")[2] if called else ""
-        return FAMILIES.index(family) if family in FAMILIES else -1
-
-
-class FamilyGroup(_OrderedGroup):
+class FamilyGroup(_KeepingGroup):
     """A group to which families add commands.
 
     The modules of families are imported when the group is used: their options come from the
@@ -179,6 +174,17 @@ class FamilyGroup(_OrderedGroup):
     @commands.setter
     def commands(self, built: MutableMapping[str, click.Command]) -> None:
         self._built = built
+
+    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
+        """Return the names of the commands in the order of their families."""
+        # Which family was imported first depends on the commands that a process ran before.
+        return sorted(self.commands, key=self._place)
+
+    def _place(self, name: str) -> int:
+        """Return the place of a command's family; commands of no family come first."""
+        called = self.commands[name].callback
+        family = called.__module__.rpartition(".")[2] if called else ""
+        return FAMILIES.index(family) if family in FAMILIES else -1
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command; one that a family had before stays."""
@@ -274,7 +280,11 @@ app = group_of(
 
 
 def command_group(
-    name: str, help_text: str, example: str, cls: type[Group] = _KeepingGroup
+    name: str,
+    help_text: str,
+    example: str,
+    cls: type[_KeepingGroup] = _KeepingGroup,
+    order: Sequence[str] = (),
 ) -> Group:
     """Add a group of commands.
 
@@ -283,8 +293,10 @@ def command_group(
         help_text: What it is for.
         example: A command of it.
         cls: How its commands are found.
+        order: Names of the commands that come first on its help page.
     """
     group = cls(name=name, help=help_text, no_args_is_help=True, epilog=examples(example))
+    group.order = order
     app.add_command(group)
     return group
 
@@ -299,7 +311,7 @@ build_app = command_group(
     "build",
     "Build questions to ask a model, and references.",
     "hallujudge build pope --objects objects.json -o questions.jsonl",
-    cls=_OrderedGroup,
+    order=_BUILT,
 )
 batch_app = command_group(
     "batch",
