@@ -18,14 +18,12 @@ from ..settings.connection import Secret
 from ..tenancy import Attributes
 from .circuits import CircuitBreaker, Circuits
 from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of_status
-from .http import Endpoint, HttpEndpoint, LoopSender, Sender, large_reply, late_reply, no_connection
+from .http import CHUNK, Endpoint, HttpEndpoint, LoopSender, Sender, late_reply, no_connection
 from .rate_limits import AdaptiveLimiter
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-# Read in pieces, so that an endless reply is left at the limit.
-_CHUNK = 1 << 16
 _ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 # Azure's newer addresses take OpenAI's own client; the older ones have a version in the query.
 _PLAIN_AZURE = "/openai/v1"
@@ -55,7 +53,7 @@ class OpenAISender(LoopSender["AsyncOpenAI"]):
         """
         # Judged texts may hold lone surrogates, which UTF-8 cannot encode.
         clean = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
-        return await self._key.used(lambda key: self._sent(path, clean, key))
+        return await self._with_key(lambda key: self._sent(path, clean, key))
 
     async def get(self, path: str) -> bytes:
         """Return the body at a path, of which the package knows ``models`` only.
@@ -63,7 +61,7 @@ class OpenAISender(LoopSender["AsyncOpenAI"]):
         Raises:
             CallFailedError: There is no usable reply.
         """
-        return await self._key.used(lambda key: self._sent(path, {}, key))
+        return await self._with_key(lambda key: self._sent(path, {}, key))
 
     async def _sent(self, path: str, body: dict[str, Any], key: Secret) -> bytes:
         client = await self._open()
@@ -92,21 +90,14 @@ class OpenAISender(LoopSender["AsyncOpenAI"]):
         return reply
 
     async def _read(self, response: Any) -> bytes:
-        pieces, size = [], 0
         try:
-            async for piece in response.iter_bytes(_CHUNK):
-                pieces.append(piece)
-                size += len(piece)
-                # Raised below: the broad handler here would report it as a broken connection.
-                if size > self.endpoint.max_reply_bytes:
-                    break
+            return await self._joined(response.iter_bytes(CHUNK))
+        except CallFailedError:
+            raise
         except Exception as err:  # of httpx or httpx2, depending on the package's release
             raise CallFailedError(
                 FailureKind.CONNECTION, "the connection broke within the reply"
             ) from err
-        if size > self.endpoint.max_reply_bytes:
-            raise large_reply(self.endpoint)
-        return b"".join(pieces)
 
     def _new_client(self) -> AsyncOpenAI:
         with MissingExtraError.unless_installed("calling a model at OpenAI or Azure", "openai"):

@@ -12,7 +12,7 @@ import os
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 SenderName: TypeAlias = Literal["http", "openai", "azure"]
 """Our own sender, OpenAI's package, or the same with Azure's addresses and headers."""
-# Replies below this size are read at once; their length cannot exceed the limit.
-_CHUNK = 1 << 16
+CHUNK = 1 << 16
+"""Bytes of a piece. Replies below this size are read at once; they cannot exceed the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,32 +126,6 @@ class Sender(Protocol):
         """Close all connections."""
 
 
-class RenewedKey:
-    """The key of a server; read from its file again when the server rejects it.
-
-    Args:
-        key: The first key.
-    """
-
-    def __init__(self, key: Secret) -> None:
-        self._key = key
-
-    async def used(self, send: Callable[[Secret], Awaitable[bytes]]) -> bytes:
-        """Send a request; once more if its key was rejected and the key's file has another."""
-        key = self._key
-        try:
-            return await send(key)
-        except CallFailedError as failure:
-            # Some gateways refuse an old key as they refuse a prompt, with 403.
-            if failure.kind not in (FailureKind.AUTH, FailureKind.REFUSED):
-                raise
-            newest = await asyncio.to_thread(self._key.newest)
-            if newest == key or not newest.reveal().isprintable():
-                raise
-            self._key = newest
-        return await send(self._key)
-
-
 class _Client(Protocol):
     async def close(self) -> None:
         """Close all connections."""
@@ -172,7 +146,7 @@ class LoopSender(ABC, Generic[_ClientT]):
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self._key = RenewedKey(endpoint.key)
+        self._key = endpoint.key
         self._library: Any = None
         self._client: _ClientT | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -185,6 +159,37 @@ class LoopSender(ABC, Generic[_ClientT]):
         # A client can only be closed in the loop that opened it.
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()
+
+    async def _with_key(self, send: Callable[[Secret], Awaitable[bytes]]) -> bytes:
+        """Send a request; once more if its key was rejected and the key's file has another."""
+        key = self._key
+        try:
+            return await send(key)
+        except CallFailedError as failure:
+            # Some gateways refuse an old key as they refuse a prompt, with 403.
+            if failure.kind not in (FailureKind.AUTH, FailureKind.REFUSED):
+                raise
+            newest = await asyncio.to_thread(self._key.newest)
+            if newest == key or not newest.reveal().isprintable():
+                raise
+            self._key = newest
+        return await send(self._key)
+
+    async def _joined(self, pieces: AsyncIterable[bytes]) -> bytes:
+        """Return a reply that comes in pieces; an endless one is left at the limit.
+
+        Raises:
+            CallFailedError: It is too large to be one.
+        """
+        most, read, size = self.endpoint.max_reply_bytes, [], 0
+        async for piece in pieces:
+            read.append(piece)
+            size += len(piece)
+            if size > most:
+                raise CallFailedError(
+                    FailureKind.NOT_THE_API, f"the reply is larger than {most} bytes"
+                )
+        return b"".join(read)
 
     async def _open(self) -> _ClientT:
         """Return the client.
@@ -249,7 +254,7 @@ class HttpEndpoint(LoopSender["aiohttp.ClientSession"]):
         return await self._request("GET", path, None)
 
     async def _request(self, method: str, path: str, data: bytes | None) -> bytes:
-        return await self._key.used(lambda key: self._sent(method, path, data, key))
+        return await self._with_key(lambda key: self._sent(method, path, data, key))
 
     async def _sent(self, method: str, path: str, data: bytes | None, key: Secret) -> bytes:
         session = await self._open()
@@ -286,15 +291,9 @@ class HttpEndpoint(LoopSender["aiohttp.ClientSession"]):
             raise no_connection(err) from err
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        if (response.content_length or 0) <= _CHUNK and response.content_length is not None:
+        if (response.content_length or 0) <= CHUNK and response.content_length is not None:
             return await response.read()
-        pieces, size = [], 0
-        async for piece in response.content.iter_chunked(_CHUNK):
-            pieces.append(piece)
-            size += len(piece)
-            if size > self.endpoint.max_reply_bytes:
-                raise large_reply(self.endpoint)
-        return b"".join(pieces)
+        return await self._joined(response.content.iter_chunked(CHUNK))
 
     def _address(self, path: str) -> str:
         base = self.endpoint.url.rstrip("/")
@@ -348,11 +347,4 @@ def late_reply(endpoint: Endpoint) -> CallFailedError:
     """Return the failure of a reply that was not complete in time."""
     return CallFailedError(
         FailureKind.TIMEOUT, f"no complete reply in {endpoint.timeout_seconds:g} s"
-    )
-
-
-def large_reply(endpoint: Endpoint) -> CallFailedError:
-    """Return the failure of a reply that is too large to be one."""
-    return CallFailedError(
-        FailureKind.NOT_THE_API, f"the reply is larger than {endpoint.max_reply_bytes} bytes"
     )

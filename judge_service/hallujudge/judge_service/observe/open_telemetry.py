@@ -10,7 +10,7 @@ begin with ``hallujudge.``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 import grpc
 
@@ -108,12 +108,9 @@ class Tracing(Recorder):
             span.set_status(StatusCode.ERROR, call.status)
         span.end()
 
-    def span(self, name: str, attributes: Attributes) -> AbstractContextManager[None]:
-        """Return a block of work inside the running span."""
-        return self._span(name, attributes)
-
     @contextmanager
-    def _span(self, name: str, attributes: Attributes) -> Iterator[None]:
+    def span(self, name: str, attributes: Attributes) -> Iterator[None]:
+        """Provide a block of work inside the running span."""
         # Texts of errors may quote responses, so only the kind of an error is recorded.
         with self._tracer.start_as_current_span(
             name,
