@@ -9,8 +9,7 @@ import numpy as np
 
 from hallujudge.labels.label_plans import allocate, drawn_places
 from hallujudge.metrics import ScoreDefinition
-from hallujudge.metrics.calibration import Effects, JudgedClaims
-from hallujudge.metrics.calibration.judge_accuracy import judge_accuracy, rogan_gladen
+from hallujudge.metrics.calibration import Effects, JudgedClaims, judge_accuracy, rogan_gladen
 from hallujudge.metrics.calibration.prediction_powered import expected_errors, prediction_powered
 from hallujudge.metrics.framework.arrays import FloatArray
 from hallujudge.metrics.framework.columns_and_scores import ratio

@@ -20,7 +20,7 @@ from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.orders import RelativeOrdering
 from hallujudge.metrics.framework.asking import AskingStep
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.metrics.responses.reader import answer_of
+from hallujudge.metrics.responses import answer_of
 from hallujudge.sdk.media.media_files import Media, MediaError
 
 from .asked_benchmarks import OPTIONAL_SLOTS, Benchmark

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from hallujudge.metrics.calibration import Rate, ScoreEstimate
 from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration, Cascade
-from hallujudge.metrics.calibration.judge_accuracy import Rate, ScoreEstimate
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.signature import judge_of
 from hallujudge.sdk.report.report_text import ABSENT, interval_heading, show_number, show_range

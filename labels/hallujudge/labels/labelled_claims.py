@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hallujudge.metrics import Metric, ScoreDefinition
-from hallujudge.metrics.calibration import Effects, JudgedClaims, effects_of
-from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
+from hallujudge.metrics.calibration import Effects, JudgeAccuracy, JudgedClaims, effects_of
 from hallujudge.metrics.framework.arrays import FloatArray
 from hallujudge.metrics.framework.columns_and_scores import JudgedColumn
 from hallujudge.sdk.archives.json_files import amount

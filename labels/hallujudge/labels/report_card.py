@@ -17,7 +17,7 @@ from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.judge_checks import Retrial, retry_claims
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.settings.loading import load_settings
-from hallujudge.metrics.calibration.judge_accuracy import (
+from hallujudge.metrics.calibration import (
     JudgeAccuracy,
     Reliability,
     jeffreys_interval,

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from hallujudge.metrics import IntervalSettings, Metric, Report
+from hallujudge.metrics.calibration import JudgeAccuracy, judge_accuracy
 from hallujudge.metrics.calibration.calibrated_scores import (
     CalibratedScore,
     Calibration,
     Cascade,
     learn_cascade,
 )
-from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy, judge_accuracy
 from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.stored_runs import StoredRun, read_run

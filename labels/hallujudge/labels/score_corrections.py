@@ -8,14 +8,14 @@ from statistics import NormalDist
 from typing import Literal
 
 from hallujudge.metrics import Metric, Score
-from hallujudge.metrics.calibration import JudgedClaims
-from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Choice
-from hallujudge.metrics.calibration.judge_accuracy import (
+from hallujudge.metrics.calibration import (
     LEAST_INFORMATION,
     JudgeAccuracy,
+    JudgedClaims,
     ScoreEstimate,
     rogan_gladen,
 )
+from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Choice
 from hallujudge.metrics.calibration.prediction_powered import (
     Corrected,
     ExpectedErrors,

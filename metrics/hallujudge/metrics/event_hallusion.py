@@ -58,7 +58,7 @@ from .framework.arrays import FloatArray
 from .framework.asking import Shown, name_under, plain
 from .framework.columns_and_scores import JudgedColumn
 from .framework.metric import soft_option, verdicts_option
-from .responses.reader import sent_text
+from .responses import sent_text
 
 SPLITS = ("entire", "interleave", "misleading")
 """The splits of the benchmark."""

@@ -13,7 +13,7 @@ from support.messages import expected_message
 from support.running import here, read_rows
 
 from hallujudge.labels.calibration_tables import calibration_page
-from hallujudge.metrics.calibration.judge_accuracy import ScoreEstimate
+from hallujudge.metrics.calibration import ScoreEstimate
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import write_calibration
 from hallujudge.sdk.report.report_text import calibration_sentences

@@ -29,7 +29,7 @@ from hallujudge.metrics.framework.thought_scores import (
     with_thought_scores,
 )
 from hallujudge.metrics.framework.trait_sums import SCORED
-from hallujudge.metrics.responses.reader import READER_OPTIONS
+from hallujudge.metrics.responses import READER_OPTIONS
 
 from ..errors import InvalidInputError, Violation
 from ..threads import map_cpu, of_each

@@ -25,7 +25,7 @@ from hallujudge.metrics.families import (
 )
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import ASKED, PROMPTS
-from hallujudge.metrics.responses.reader import MARKS, THOUGHTS
+from hallujudge.metrics.responses import MARKS, THOUGHTS
 
 from ..errors import InvalidInputError, Violation
 from .pipelines import Pipeline as Pipeline

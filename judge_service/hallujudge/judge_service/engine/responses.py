@@ -30,7 +30,7 @@ from typing import Final, TypeAlias
 
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.results import UnscoredReason
-from hallujudge.metrics.responses.reader import READER_OPTIONS
+from hallujudge.metrics.responses import READER_OPTIONS
 
 Problem: TypeAlias = tuple[UnscoredReason, str]
 """The reason why an item is unscored, and a sentence about it."""

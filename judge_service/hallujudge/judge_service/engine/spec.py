@@ -21,7 +21,7 @@ from hallujudge.metrics.framework.claims import Modality, Triplet
 from hallujudge.metrics.framework.signature import before_items, signature_field
 from hallujudge.metrics.framework.thought_scores import with_thought_scores
 from hallujudge.metrics.framework.trait_sums import SCORED
-from hallujudge.metrics.responses.reader import MARKS, THOUGHTS, Reading, ResponseReader, is_plain
+from hallujudge.metrics.responses import MARKS, THOUGHTS, Reading, ResponseReader, is_plain
 from hallujudge.metrics.responses.thoughts import Division
 from hallujudge.metrics.responses.thoughts import with_thought as joined
 from hallujudge.synonym_graphs import Mention

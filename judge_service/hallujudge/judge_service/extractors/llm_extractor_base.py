@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import InvalidEntry
-from hallujudge.metrics.responses.reader import answer_of
+from hallujudge.metrics.responses import answer_of
 
 from ..llm.ask_once import AskOnce, Reading, run_bounded
 from ..llm.budget import Usage, VerdictStore

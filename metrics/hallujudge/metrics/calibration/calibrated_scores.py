@@ -23,8 +23,7 @@ from typing import Literal, TypeAlias, cast
 from ..framework.arrays import FloatArray, np
 from ..framework.json_values import file_text, schema_of
 from ..framework.results import JsonValue
-from . import JudgedClaims
-from .judge_accuracy import JudgeAccuracy, ScoreEstimate, beta_quantile
+from . import JudgeAccuracy, JudgedClaims, ScoreEstimate, beta_quantile
 
 _STEPS = 20
 # Of the thresholds, from the smallest: where all claims are kept, and where a quarter is.

@@ -45,8 +45,7 @@ from statistics import NormalDist
 
 from ..framework.arrays import BoolArray, FloatArray, np
 from ..framework.intervals import upper_t
-from . import Codes, Effects, JudgedClaims
-from .judge_accuracy import jeffreys_interval
+from . import Codes, Effects, JudgedClaims, jeffreys_interval
 
 LEAST_IN_CELL = 2
 """Labelled units that a cell needs; one with fewer is joined with others."""

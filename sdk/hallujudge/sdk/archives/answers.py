@@ -15,7 +15,7 @@ from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.errors import choose_from
-from hallujudge.metrics.responses.reader import answer_of
+from hallujudge.metrics.responses import answer_of
 
 from ..errors import ArchiveError, InvalidInputError
 from .answer_bundles import read_bundles

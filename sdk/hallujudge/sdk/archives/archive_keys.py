@@ -13,7 +13,7 @@ from msgspec import structs
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, ClosedQuestions
 from hallujudge.metrics.errors import choose_from, meant
-from hallujudge.metrics.responses.reader import THOUGHT_KEYS, answer_of, thought_in
+from hallujudge.metrics.responses import THOUGHT_KEYS, answer_of, thought_in
 from hallujudge.metrics.responses.thoughts import with_thought
 
 from ..errors import ArchiveError, InvalidInputError

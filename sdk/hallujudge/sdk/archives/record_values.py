@@ -12,7 +12,7 @@ from functools import lru_cache
 from hallujudge.metrics.answers.answer_text import listed
 from hallujudge.metrics.errors import meant
 from hallujudge.metrics.framework.json_values import json_kind, well_formed
-from hallujudge.metrics.responses.reader import sent_text
+from hallujudge.metrics.responses import sent_text
 
 from ..errors import ArchiveError
 from .bad_records import RESPONSE_KEY

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeGuard, overload
 from msgspec import Struct, structs
 
 from hallujudge.metrics.framework.json_values import json_kind, newer_schema
-from hallujudge.metrics.responses.reader import sent_text
+from hallujudge.metrics.responses import sent_text
 
 from ..errors import ArchiveError, VersionMismatchError
 from .bad_records import Unreadable, note_unreadable

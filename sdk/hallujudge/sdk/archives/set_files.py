@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeGuard
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
 from hallujudge.metrics.errors import choose_from
-from hallujudge.metrics.responses.reader import sent_text
+from hallujudge.metrics.responses import sent_text
 
 from ..errors import ArchiveError
 from .inputs import Responses

@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from hallujudge.metrics import ScoreDefinition
+from hallujudge.metrics.calibration import ScoreEstimate
 from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
-from hallujudge.metrics.calibration.judge_accuracy import ScoreEstimate
 from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.comparison import (
     ComparisonSettings,

@@ -17,8 +17,8 @@ from hallujudge.metrics.framework.thought_scores import definitions_with_thought
 from ..errors import NotFoundError
 
 if TYPE_CHECKING:
+    from hallujudge.metrics.calibration import Rate
     from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
-    from hallujudge.metrics.calibration.judge_accuracy import Rate
 
 GROUP_LIMIT = 100
 """Maximum number of groups of one key that are rendered; report.json has all of them."""

@@ -16,7 +16,7 @@ from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.json_values import json_kind
 from hallujudge.metrics.framework.results import UnscoredReason
-from hallujudge.metrics.responses.reader import message_text, sent_text
+from hallujudge.metrics.responses import message_text, sent_text
 
 from ..archives.inputs import InputOptions, family_module
 from ..archives.json_files import shown

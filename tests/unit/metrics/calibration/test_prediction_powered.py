@@ -11,9 +11,11 @@ import pytest
 from oracles.prediction_powered import ppi_mean, tuned
 
 from hallujudge.metrics import ScoreDefinition, TriHeMetric
-from hallujudge.metrics.calibration import Effects, JudgedClaims, effects_of
-from hallujudge.metrics.calibration.judge_accuracy import (
+from hallujudge.metrics.calibration import (
+    Effects,
+    JudgedClaims,
     ScoreEstimate,
+    effects_of,
     judge_accuracy,
     rogan_gladen,
 )

@@ -12,9 +12,9 @@ from support.thoughts import FORMS
 
 from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
+from hallujudge.metrics.responses import PLAIN_READER, answer_of, is_plain
 from hallujudge.metrics.responses.forms import ANSWER_MARKS, BOXED, Form, own_forms
 from hallujudge.metrics.responses.forms import FORMS as MARKS
-from hallujudge.metrics.responses.reader import PLAIN_READER, answer_of, is_plain
 from hallujudge.metrics.responses.thoughts import (
     Said,
     divided,

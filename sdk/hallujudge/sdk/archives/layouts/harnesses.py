@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from hallujudge.metrics.responses.reader import PLAIN_READER, content_text, thought_in
+from hallujudge.metrics.responses import PLAIN_READER, content_text, thought_in
 from hallujudge.metrics.responses.thoughts import with_thought
 
 from ..records import Record

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from hallujudge.metrics.responses.reader import sent_text
+from hallujudge.metrics.responses import sent_text
 from hallujudge.metrics.responses.thoughts import opening_at_end
 
 from .archive_reader import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hallujudge.metrics.responses.reader import sent_text
+from hallujudge.metrics.responses import sent_text
 from hallujudge.metrics.responses.thoughts import Said, divided, opening_at_end
 
 THOUGHT, ANSWER = "no cat, but a dog", "Yes."

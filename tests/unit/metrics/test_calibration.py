@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from hallujudge.metrics.calibration.judge_accuracy import (
+from hallujudge.metrics.calibration import (
     beta_quantile,
     jeffreys_interval,
     reliability,
