@@ -12,6 +12,7 @@ from typing import NamedTuple
 from hallujudge.metrics.answers.answer_items import UNANSWERED
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.errors import OutputError
+from hallujudge.sdk.runs.folder_guards import completed
 
 from .inquiries import Inquiry
 
@@ -166,16 +167,11 @@ def write_whole(path: Path, pieces: Iterable[str]) -> None:
     Raises:
         OutputError: It can't be written.
     """
-    # In the same folder, as a file is only replaced at once within a file system.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         # Replies may hold lone surrogates, which UTF-8 can't write.
-        with temporary.open("w", encoding="utf-8", errors="replace") as file:
-            for piece in pieces:
-                file.write(piece)
+        with completed(path) as part, part.open("w", encoding="utf-8", errors="replace") as file:
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
     except OSError as err:
-        temporary.unlink(missing_ok=True)
         raise OutputError.of(path, err, "give another path") from err

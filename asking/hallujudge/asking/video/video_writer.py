@@ -37,6 +37,7 @@ from av.video.stream import VideoStream
 
 from hallujudge.sdk.media.frame_colours import Colours
 from hallujudge.sdk.media.video_files import VideoInfo
+from hallujudge.sdk.runs.folder_guards import completed, part_of
 
 # Without it FFmpeg writes its version and the time into the file.
 _BITEXACT = {"fflags": "+bitexact"}
@@ -234,7 +235,7 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises:
         OutputError: The disk is full, or another error of the system.
     """
-    with _of_output(path), _completed(path) as part:
+    with _of_output(path), completed(path) as part:
         part.write_bytes(data)
         _flush(part)
 
@@ -260,30 +261,12 @@ def link_or_copy(source: Path, target: Path) -> None:
         # By content: size and time alone do not show that a file is the same.
         if target.exists() and filecmp.cmp(source, target, shallow=False):
             return
-        with _completed(target) as part:
+        with completed(target) as part:
             try:
                 os.link(source, part)
             except OSError:
                 shutil.copyfile(source, part)
                 _flush(part)
-
-
-@contextmanager
-def _completed(path: Path) -> Iterator[Path]:
-    """Yield the name under which a file is written, which gets its own name afterwards."""
-    part = part_of(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def part_of(path: Path) -> Path:
-    """Return the name that a file has until it is complete."""
-    # With the process's number, since two runs may write to one folder.
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 
 def _flush(path: Path) -> None:

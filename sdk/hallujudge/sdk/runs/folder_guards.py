@@ -1,4 +1,4 @@
-"""Guards of a run's folder: its lock, what is saved of a lost one, what a refused run leaves."""
+"""Guards of folders: a run's lock, what is saved of a lost one, unfinished files and runs."""
 
 from __future__ import annotations
 
@@ -242,3 +242,26 @@ def write_synced(path: Path, parts: Iterable[bytes]) -> None:
         file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextmanager
+def completed(path: Path) -> Iterator[Path]:
+    """Yield the name under which a file is written, which gets its own name once it is whole.
+
+    Raises:
+        OSError: The file can't be written.
+    """
+    part = part_of(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def part_of(path: Path) -> Path:
+    """Return the name that a file has until it is complete."""
+    # With the process's number, since two runs may write to one folder. In the same folder, since a
+    # file is only replaced at once within a file system.
+    return path.with_name(f".{path.name}.{os.getpid()}.part")

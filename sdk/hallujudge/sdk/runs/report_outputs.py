@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,6 +20,7 @@ from ..report.export_formats import frame
 from ..report.item_views import view_item
 from ..trackers import Tracker, log_report
 from .folder import RunFolder
+from .folder_guards import completed
 from .manifest import PAGE, REPORT
 from .parts import BATCH_ITEMS, PartMaker
 from .run_inputs import hash_of_items, manifest_of_report
@@ -166,17 +166,12 @@ def write_parquet(path: Path, lines: Callable[[], Iterable[ItemLine]]) -> None:
     # A pass of its own: a Parquet file needs its columns before its first row.
     columns = _nested_columns(lines())
     schema, rows = _parquet_schema(columns), _table_rows(lines(), columns, _json_text)
-    # Under another name until it is whole: nobody should read half a file.
-    part = path.with_name(f".{path.name}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with ParquetWriter(part, schema) as writer:
+        # Under another name until it is whole: nobody should read half a file.
+        with completed(path) as part, ParquetWriter(part, schema) as writer:
             while batch := list(islice(rows, _ROWS_AT_ONCE)):
                 writer.write_table(Table.from_pylist(batch, schema=schema))
-        part.replace(path)
     except OSError as err:
-        with suppress(OSError):
-            part.unlink()
         raise OutputError.of(path, err, "give another path") from err
 
 
