@@ -144,7 +144,7 @@ class DatabaseWatch:
             change = "was deleted" if found is None else "was replaced by another file"
             raise self._lost(f"{file} {change}")
 
-    def check(self, execute: _Execute, writes: int) -> None:
+    def _check(self, execute: _Execute, writes: int) -> None:
         """Check that the database has what this process wrote.
 
         Args:
@@ -166,26 +166,29 @@ class DatabaseWatch:
             raise self._lost("it was set back to an older state, or exchanged for another")
 
     @contextmanager
-    def transaction(self, file: sqlite3.Connection) -> Iterator[None]:
-        """Provide a transaction of SQLite that writes and is counted.
+    def transaction(self, file: sqlite3.Connection, *, write: bool = True) -> Iterator[None]:
+        """Provide a transaction of SQLite; one that writes is counted.
 
         Args:
             file: The connection, which must not begin transactions by itself.
+            write: Whether it writes.
 
         Raises:
             DatabaseLostError: The database is no longer what this process wrote.
         """
-        with transaction(file, write=True):
+        # Read first: another thread may write while this transaction begins.
+        before = self.writes
+        with transaction(file, write=write):
             self.check_file()
-            self.check(file.execute, self.writes)
+            self._check(file.execute, before)
             yield
-            writes = self.count(file.execute)
-        self.committed(writes)
-
-    def count(self, execute: _Execute) -> int:
-        """Count a transaction that writes, at its end; return what :attr:`writes` will be."""
-        execute("UPDATE hallujudge_state SET writes = writes + 1")
-        return int(execute(_READ).fetchone()[1])
+            if write:
+                file.execute("UPDATE hallujudge_state SET writes = writes + 1")
+                writes = int(file.execute(_READ).fetchone()[1])
+        if write:
+            # Threads may come here in another order.
+            self.writes = max(self.writes, writes)
+            self._problem = ""
 
     def _lost(self, problem: str) -> DatabaseLostError:
         if self._name and problem != self._problem:
@@ -196,12 +199,6 @@ class DatabaseWatch:
                 problem,
             )
         return DatabaseLostError(problem)
-
-    def committed(self, writes: int) -> None:
-        """Note that a transaction which counted was committed."""
-        # Threads may report their commits in another order.
-        self.writes = max(self.writes, writes)
-        self._problem = ""
 
 
 def database_id(path: Path) -> str | None:

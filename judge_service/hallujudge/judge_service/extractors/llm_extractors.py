@@ -264,10 +264,9 @@ def _fenced(name: str, text: str) -> str:
 
 
 def _claim(entry: object) -> tuple[Triplet, str]:
-    if not isinstance(entry, dict) or set(entry) != set(_CLAIM_KEYS):
-        raise ValueError(f"not an object with exactly the keys {', '.join(_CLAIM_KEYS)}")
+    parts = with_keys(entry, _CLAIM_KEYS)
     try:
-        return triplet_of([entry[name] for name in _CLAIM_KEYS]), ""
+        return triplet_of([parts[name] for name in _CLAIM_KEYS]), ""
     except TripletError as err:
         raise ValueError(err.problem) from err
 

@@ -177,20 +177,14 @@ class Database:
         Raises:
             UnavailableError: As for :meth:`reading`.
         """
-        with database_errors():
-            with self._begun(write=True) as connection:
-                yield connection
-                writes = self._watch.count(connection.execute)
-            self._watch.committed(writes)
+        with database_errors(), self._begun(write=True) as connection:
+            yield connection
 
     @contextmanager
     def _begun(self, *, write: bool) -> Iterator[sqlite3.Connection]:
         # A new connection would open the file that has taken the place of a deleted one.
         self._watch.check_file()
-        # Read first: another thread may write while this transaction begins.
-        before = self._watch.writes
-        with self._connected() as connection, transaction(connection, write=write):
-            self._watch.check(connection.execute, before)
+        with self._connected() as connection, self._watch.transaction(connection, write=write):
             yield connection
 
     @contextmanager
