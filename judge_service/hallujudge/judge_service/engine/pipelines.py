@@ -17,18 +17,18 @@ from msgspec.json import Encoder
 
 from hallujudge.metrics import AnswersItem, Item, ItemResult, Outcome
 from hallujudge.metrics.framework.metric import Metric
+from hallujudge.metrics.framework.response_traits import (
+    SCORED,
+    scores_texts,
+    with_thought,
+    with_thought_scores,
+)
 from hallujudge.metrics.framework.results import (
     CanonicalRecord,
     Evidence,
     ScoredItem,
     UnscoredReason,
 )
-from hallujudge.metrics.framework.thought_scores import (
-    scores_texts,
-    with_thought,
-    with_thought_scores,
-)
-from hallujudge.metrics.framework.trait_sums import SCORED
 from hallujudge.metrics.responses import READER_OPTIONS
 
 from ..errors import InvalidInputError, Violation

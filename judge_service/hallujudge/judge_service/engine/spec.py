@@ -18,9 +18,8 @@ from hallujudge.metrics import Answer, AnswersItem, IntervalSettings, Item, Item
 from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import broken_benchmarks, metric_named, metric_names
 from hallujudge.metrics.framework.claims import Modality, Triplet
+from hallujudge.metrics.framework.response_traits import SCORED, with_thought_scores
 from hallujudge.metrics.framework.signature import before_items, signature_field
-from hallujudge.metrics.framework.thought_scores import with_thought_scores
-from hallujudge.metrics.framework.trait_sums import SCORED
 from hallujudge.metrics.responses import MARKS, THOUGHTS, Reading, ResponseReader, is_plain
 from hallujudge.metrics.responses.thoughts import Division
 from hallujudge.metrics.responses.thoughts import with_thought as joined

@@ -17,10 +17,10 @@ from .claims import choice_share_notes
 from .intervals import IntervalSettings, small_sample_notes
 from .metric import Metric
 from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_notes
+from .response_traits import TraitSums
 from .results import ItemResult, Outcome
 from .signature import DataSums, data_fields
 from .statistics_table import BUCKETS, Clusters, Rows, Table
-from .trait_sums import TraitSums
 
 MISSING = ""
 """The group of items without a value."""

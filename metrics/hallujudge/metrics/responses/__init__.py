@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ..framework.metric import OptionDefinition
-from ..framework.trait_sums import (
+from ..framework.response_traits import (
     CUT,
     DROPPED,
     FORM,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from hallujudge.metrics.framework.trait_sums import LEFT_OUT
+from hallujudge.metrics.framework.response_traits import LEFT_OUT
 
 from ..archives import InputOptions
 from ..backends import Timeouts

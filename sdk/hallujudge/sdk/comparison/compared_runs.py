@@ -23,6 +23,7 @@ from hallujudge.metrics import (
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.comparison import ComparisonSettings
+from hallujudge.metrics.framework.response_traits import without_thought_scores
 from hallujudge.metrics.framework.signature import (
     REFERENCES,
     SIGNATURE_FIELDS,
@@ -31,7 +32,6 @@ from hallujudge.metrics.framework.signature import (
     parsed_signature,
     shown_apart,
 )
-from hallujudge.metrics.framework.thought_scores import without_thought_scores
 
 from ..errors import ArchiveError, InvalidInputError
 from ..runs.run_report import RunReport

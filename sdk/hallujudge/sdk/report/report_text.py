@@ -12,7 +12,7 @@ from hallujudge.judge_service.engine.spec import known_metric
 from hallujudge.metrics import Bound, Metric, Report, Score, ScoreDefinition
 from hallujudge.metrics.framework.papers import printed_names
 from hallujudge.metrics.framework.report import JudgeShare
-from hallujudge.metrics.framework.thought_scores import definitions_with_thoughts
+from hallujudge.metrics.framework.response_traits import definitions_with_thoughts
 
 from ..errors import NotFoundError
 
