@@ -277,6 +277,8 @@ def refuse_other_text(path: Path, head: bytes) -> None:
         ArchiveError: It names what the file is.
     """
     what = next((what for mark, what in _OTHER_FORMATS.items() if head.startswith(mark)), "")
+    if head.startswith(ZIP) and path.suffix.lower() == ".xlsx":
+        what = "an XLSX workbook; save it as JSON"
     # Of mostly Latin text in UTF-16, every second byte is a zero, and the others are characters.
     letters, zeros = sorted(
         (head[:_TEXT_BYTES:2], head[1:_TEXT_BYTES:2]), key=lambda half: half.count(0)

@@ -189,6 +189,9 @@ def _of_file(path: Path, part: FilePart) -> Iterator[Any]:
         if values and set(map(type, values)) == _TEXT:
             # A script's list of answers, whose places are all that joins them with questions.
             values = [{LISTED_TEXT: value} for value in values]
+        elif values and all(map(_is_message, values)):
+            # The same list, of a tool that keeps the messages that a chat server sent.
+            values = list(map(_listed_message, values))
         for value, line in zip(values, lines, strict=True):
             place = f"{before}{line}"
             if type(value) is dict:
@@ -196,6 +199,15 @@ def _of_file(path: Path, part: FilePart) -> Iterator[Any]:
             else:
                 note_unreadable(_no_record(value, place), position, place)
             position += 1
+
+
+def _listed_message(message: Any) -> dict[str, object]:
+    return {**message, LISTED_TEXT: sent_text(message)}
+
+
+def _is_message(value: object) -> bool:
+    """Return whether a record is nothing but a message of a model."""
+    return type(value) is dict and value.get("role") == "assistant" and "content" in value
 
 
 def _entries_by_id(

@@ -338,6 +338,18 @@ OTHER_FORMATS = {
 }
 
 
+def test_a_workbook_in_place_of_json_is_called_a_workbook(tmp_path: Path) -> None:
+    path = tmp_path / "ids.xlsx"
+    Workbook().save(path)
+    captions = [{"image_id": 1, "caption": "A dog."}]
+    with pytest.raises(ArchiveError, match=r"ids\.xlsx: an XLSX workbook; save it as JSON"):
+        list(
+            read_items(
+                "chair", captions, {"1": ["dog"]}, options=InputOptions(own={"id_map": path})
+            )
+        )
+
+
 @pytest.mark.parametrize("metric", SIDE_FILES)
 @pytest.mark.parametrize("kind", OTHER_FORMATS)
 def test_a_side_file_of_another_format_is_named(tmp_path: Path, metric: str, kind: str) -> None:

@@ -36,6 +36,7 @@ _BUILT_IN = (
     *harnesses.LM_EVAL_READERS,
     *harnesses.INSPECT_AI_READERS,
     *toolkits.EVALSCOPE_READERS,
+    *toolkits.OPENCOMPASS_READERS,
     *toolkits.BATCH_READERS,
     *VLMEVALKIT_READERS,
     *benchmarks.CHAIR_SCRIPT_READERS,

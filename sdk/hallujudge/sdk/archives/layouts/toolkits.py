@@ -16,6 +16,7 @@ from .archive_reader import (
     converting,
     first_text,
     mapping_at,
+    only_label,
     readers_by_labels,
     yes_or_no,
 )
@@ -238,6 +239,34 @@ OTHER_VLMEVALKIT_READERS = (
 )
 
 
+# OpenCompass --------------------------------------------------------------------------------------
+
+
+def _opencompass(values: Mapping[str, object]) -> Mapping[str, object]:
+    prompt = values.get("origin_prompt")
+    # Conversations are lists of rounds, whose text is under "prompt".
+    rounds = prompt if isinstance(prompt, list) else ()
+    asked = [r.get("prompt") for r in rounds if isinstance(r, Mapping) and r.get("role") == "HUMAN"]
+    return {
+        "response": values.get("prediction"),
+        "thought": values.get("reasoning_content"),
+        "label": _gold(values),
+        "question": asked[-1] if asked else prompt if isinstance(prompt, str) else None,
+    }
+
+
+def _gold(values: Mapping[str, object]) -> object:
+    return only_label(values.get("gold"))
+
+
+OPENCOMPASS_READERS = readers_by_labels(
+    "OpenCompass's predictions",
+    ("origin_prompt", "prediction"),
+    _gold,
+    converting(_opencompass),
+)
+
+
 # Batch APIs ---------------------------------------------------------------------------------------
 
 
@@ -275,6 +304,40 @@ def _is_gemini(values: Mapping[str, object]) -> bool:
     body = mapping_at(values, "response")
     failed = "response" not in values and isinstance(values.get("error"), Mapping)
     return failed or "candidates" in body or "promptFeedback" in body
+
+
+def _bedrock(values: Mapping[str, object]) -> Mapping[str, object]:
+    return _reply(values.get("recordId"), _of_model(values), values.get("error"))
+
+
+def _of_model(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the body of a model's output in the form of other servers.
+
+    Bedrock gives each family's own body: Anthropic's and OpenAI's are known anyway.
+    """
+    body = mapping_at(values, "modelOutput")
+    # Of Amazon Nova and the Converse API.
+    if message := mapping_at(mapping_at(body, "output"), "message"):
+        content = message.get("content")
+        listed = content if isinstance(content, list) else ()
+        parts = [each for each in listed if isinstance(each, Mapping)]
+        return {"role": "assistant", "content": [_converse_part(part) for part in parts]}
+    first = first_text(body.get("results") or body.get("outputs") or body.get("choices"))
+    held = first if isinstance(first, Mapping) and "message" not in first else {}
+    # Of Llama, Titan, and of Mistral and DeepSeek.
+    texts = (body.get("generation"), held.get("outputText"), held.get("text"))
+    text = next((each for each in texts if isinstance(each, str)), None)
+    return body if text is None else {"role": "assistant", "content": text}
+
+
+def _converse_part(part: Mapping[str, object]) -> Mapping[str, object]:
+    thought = mapping_at(mapping_at(part, "reasoningContent"), "reasoningText").get("text")
+    return part if thought is None else {"type": "reasoning", "text": thought}
+
+
+def _is_bedrock(values: Mapping[str, object]) -> bool:
+    # The file of requests has neither.
+    return not values.keys().isdisjoint(("modelOutput", "error"))
 
 
 def _vllm(values: Mapping[str, object]) -> Mapping[str, object]:
@@ -325,6 +388,15 @@ BATCH_READERS = (
         any_metric=True,
         convert=converting(_gemini),
         model_key="response.modelVersion",
+        remedy=NAME_A_METRIC,
+    ),
+    ArchiveReader(
+        name="an output file of Amazon Bedrock's batch inference",
+        keys=("recordId", "modelInput"),
+        matches=_is_bedrock,
+        any_metric=True,
+        convert=converting(_bedrock),
+        model_key="modelOutput.model",
         remedy=NAME_A_METRIC,
     ),
     ArchiveReader(

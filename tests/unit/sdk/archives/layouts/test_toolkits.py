@@ -249,6 +249,81 @@ def test_lines_of_gemini_are_read(tmp_path: Path) -> None:
     assert (report.coverage.scored, report.scores["chair_i"].value) == (1, 0.0)
 
 
+# The bodies of each family, as in the documentation of their inference parameters.
+OF_BEDROCK: dict[str, dict[str, Any]] = {
+    "Claude": {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "A cat."}],
+        "stop_reason": "end_turn",
+    },
+    "Nova, Converse": {
+        "output": {"message": {"role": "assistant", "content": [{"text": "A cat."}]}},
+        "stopReason": "end_turn",
+    },
+    "Llama": {"generation": "A cat.", "generation_token_count": 3, "stop_reason": "stop"},
+    "Titan": {"results": [{"outputText": "A cat.", "completionReason": "FINISH"}]},
+    "Mistral": {"outputs": [{"text": "A cat.", "stop_reason": "stop"}]},
+    "DeepSeek": {"choices": [{"text": "A cat.", "stop_reason": "stop"}]},
+    "Pixtral": {"choices": [{"message": {"role": "assistant", "content": "A cat."}}]},
+}
+
+
+@pytest.mark.parametrize("family", OF_BEDROCK)
+def test_lines_of_bedrock_are_read(tmp_path: Path, family: str) -> None:
+    asked: dict[str, Any] = {"messages": [{"role": "user", "content": [{"text": "A dog?"}]}]}
+    path = written(
+        tmp_path,
+        {"modelInput": asked, "modelOutput": OF_BEDROCK[family], "recordId": "1"},
+        {"modelInput": asked, "error": {"errorCode": 400, "errorMessage": "bad"}, "recordId": "2"},
+    )
+    found = read_items("chair", path, REFERENCES)
+    assert [(item.id, item.response) for item in found if isinstance(item, ChairItem)][:1] == [
+        ("1", "A cat.")
+    ]
+    with Client.embedded() as client:
+        report = client.score("chair", responses=path, references={"1": ["cat"], "2": ["cat"]})
+    assert dict(report.coverage.reasons) == {"RESPONSE_FAILED": 1}
+
+
+def test_a_thought_of_bedrocks_converse_api_is_no_answer(tmp_path: Path) -> None:
+    parts = [
+        {"reasoningContent": {"reasoningText": {"text": "A dog, or a truck?", "signature": "x"}}},
+        {"text": "A cat."},
+    ]
+    output = {"output": {"message": {"role": "assistant", "content": parts}}}
+    path = written(tmp_path, {"modelInput": {}, "modelOutput": output, "recordId": "1"})
+    with Client.embedded() as client:
+        report = client.score("chair", responses=path, references={"1": ["cat"]})
+    assert report.scores["chair_i"].value == 0.0
+
+
+def test_a_list_of_messages_is_naturalbenchs_list_of_answers(tmp_path: Path) -> None:
+    pairs = [(question, image) for question in (0, 1) for image in (0, 1)]
+    group = {"Index": 0, "Question_Type": "yes_no", "Question_0": "A?", "Question_1": "B?"}
+    labels = {f"Image_{i}_Question_{q}": "Yes" if q == i else "No" for q, i in pairs}
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps([{"role": "assistant", "content": "Yes"} for _ in pairs]))
+    with Client.embedded() as client:
+        report = client.score("naturalbench", responses=path, references=[{**group, **labels}])
+    assert report.scores["accuracy"].value == 0.5
+
+
+def test_predictions_of_opencompass_have_their_labels(tmp_path: Path) -> None:
+    asked = [{"role": "HUMAN", "prompt": "Is there a dog?"}]
+    kept = {
+        "0": {"gold": "yes", "prediction": "No.", "origin_prompt": asked},
+        "1": {"gold": ["no"], "prediction": "No.", "origin_prompt": "Is there a cat?"},
+    }
+    path = tmp_path / "pope.json"
+    path.write_text(json.dumps(kept))
+    [found] = inspect_archives([path])
+    assert found.layout == "OpenCompass's predictions with yes/no labels"
+    with Client.embedded() as client:
+        report = client.score("pope", responses=path)
+    assert (report.coverage.scored, report.scores["accuracy"].value) == (2, 0.5)
+
+
 @pytest.mark.parametrize("key", ["request_id", "question_id", "id"])
 def test_outputs_of_vllm_are_read(tmp_path: Path, key: str) -> None:
     prompt = "<|im_start|>assistant\n<think>\n"
