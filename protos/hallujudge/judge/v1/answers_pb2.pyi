@@ -84,7 +84,9 @@ class Answer(google.protobuf.message.Message):
     OPTIONS_FIELD_NUMBER: builtins.int
     FIELDS_FIELD_NUMBER: builtins.int
     response: builtins.str
-    """The response. Absent: no response, and the answer is unscored."""
+    """The response. Absent: no response; the answer is unscored, except in variants whose released
+    scripts count it as wrong.
+    """
     label: builtins.str
     """The right answer."""
     name: builtins.str
