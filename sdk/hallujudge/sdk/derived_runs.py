@@ -276,7 +276,10 @@ def _missing_calls(row: Estimate) -> str:
 def _same(name: str, before: Mapping[str, Any]) -> Path:
     """Return a file that is as it was; of a URL, a new copy."""
     given = str(before.get("path", ""))
-    path = _fetched(given) if is_url(given) else Path(given)
+    path = Path(given)
+    if is_url(given):
+        [*_, last] = found_files(given)
+        path = last.root or last.path
     if not given or not is_input_file(path):
         raise ArchiveError(f"{path}: the {name} of the run are gone; put the file back")
     now = described_file(path)
@@ -286,11 +289,6 @@ def _same(name: str, before: Mapping[str, Any]) -> Path:
             f"→ {now['sha256']!s:.12}); score again"
         )
     return path
-
-
-def _fetched(url: str) -> Path:
-    [*_, last] = found_files(url)
-    return last.root or last.path
 
 
 def _archive(again: Mapping[str, object], paths: Sequence[str]) -> str | list[str] | None:

@@ -151,7 +151,9 @@ def score_all(context: click.Context, given: _Scoring) -> ExitCode:
         show_result(overview, given.output_format)
     # On standard error, so that the result on standard output can be read by a program.
     click.echo(f"written to {given.out}", err=True)
-    return _exit_code(overview)
+    if not overview.runs:
+        return ExitCode.FAILED
+    return ExitCode.OK if overview.complete else ExitCode.UNSCORED
 
 
 def _by_metric(given: list[str]) -> dict[str, list[str]]:
@@ -220,12 +222,6 @@ def _print_progress(typed: tuple[str, ...], done: ScoredRun | LeftOut) -> None:
         click.echo(f"scored {what}: {items:,} items", err=True)
     else:
         click.echo(f"not scored {named([done.archive])}: {in_flags(done.reason, typed)}", err=True)
-
-
-def _exit_code(overview: Overview) -> ExitCode:
-    if not overview.runs:
-        return ExitCode.FAILED
-    return ExitCode.OK if overview.complete else ExitCode.UNSCORED
 
 
 _archive_app = command_group(
@@ -320,9 +316,6 @@ def _responses(summary: ArchiveSummary) -> str:
     return ", ".join(f"{count:,} {what}" for count, what in counts if count)
 
 
-ExampleFolder = Annotated[
-    Path | None, output_option("--out", "-o", metavar="DIR", help="Folder for the files.")
-]
 _DEMO = "chair"
 _OWN = "benchmark"
 
@@ -357,7 +350,9 @@ def new(
     ],
     name: Annotated[str, argument(metavar="[NAME]", help="Name of a benchmark of your own.")] = "",
     *,
-    out: ExampleFolder = None,
+    out: Annotated[
+        Path | None, output_option("--out", "-o", metavar="DIR", help="Folder for the files.")
+    ] = None,
 ) -> ExitCode:
     """An example archive of a metric, or your own benchmark."""
     if metric == _OWN:

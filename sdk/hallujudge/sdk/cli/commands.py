@@ -96,7 +96,8 @@ class StrictCommand(PanelCommand):
         counts = Counter(parameter.name for parameter in order)
         for parameter in {parameter.name: parameter for parameter in order}.values():
             value, shown = given.get(parameter.name or ""), shown_name(parameter)
-            if "" in (parts := [*_parts(value)]):
+            parts = [*value] if isinstance(value, list | tuple) else [value]
+            if "" in parts:
                 # The words of another command have its options among them.
                 before = parts[: parts.index("")][-1:]
                 flags = [flag for flag in map(str, before) if flag.startswith("--")]
@@ -218,10 +219,6 @@ def _twice(shown: str, flags: Iterable[str], args: Iterable[str]) -> str:
     if len(names := [name for name in typed if name in flags]) > 1:
         return f"{' and '.join(names)} are one option; give one of them"
     return f"{shown} is given more than once; give one value"
-
-
-def _parts(value: object) -> Iterable[object]:
-    return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def usage_error(error: click.ClickException) -> str:

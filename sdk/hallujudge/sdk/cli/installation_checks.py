@@ -203,7 +203,9 @@ def _judge_trials(arguments: Mapping[str, object]) -> Iterator[Finding]:
 def _judge_score(client: Client, entry: MetricEntry) -> str:
     trial = entry.judge_trial
     assert trial is not None, "only metrics with a trial"
-    spec = ScoreSpec(metric=entry.name, variant=_plain(entry), options={entry.judge_option: "llm"})
+    # The variant that leaves what the judge does not decide unscored, if there is one.
+    plain = "corrected" if "corrected" in entry.variants else ""
+    spec = ScoreSpec(metric=entry.name, variant=plain, options={entry.judge_option: "llm"})
     found: list[ItemResult] = []
     report = client.score_items(
         spec, [trial.item], on_batch=lambda batch: found.extend(batch.results)
@@ -225,11 +227,6 @@ def _declined(result: ItemResult, share: JudgeShare) -> str:
     reasons = [each["declined"] for each in entries if each["judge"] == share.judge]
     known = {reason: about["detail"] for each in reasons for reason, about in each.items()}
     return "; ".join(f"{reason}: {known.get(reason, '')}" for reason in share.declined)
-
-
-def _plain(entry: MetricEntry) -> str:
-    """Return the variant that leaves what the judge does not decide unscored, if there is one."""
-    return "corrected" if "corrected" in entry.variants else ""
 
 
 def _finding_of(name: str, check: Callable[[], str]) -> Finding:

@@ -220,7 +220,8 @@ def failed_requests(
     kept, found = [], FailedRequests()
     for each in archives:
         # A file of failures without an archive beside it is scored as it is, all unscored.
-        beside = _beside(each, archives) if _has_failures_only(each) else []
+        failed_only = not each.model and 0 < each.records == each.failures
+        beside = _beside(each, archives) if failed_only else []
         if not beside:
             kept.append(each)
             continue
@@ -244,10 +245,6 @@ def failed_requests(
         else:
             found.by_archive.setdefault(archive.path, []).append(each)
     return kept, found
-
-
-def _has_failures_only(archive: ArchiveSummary) -> bool:
-    return not archive.model and 0 < archive.records == archive.failures
 
 
 def _beside(failed: ArchiveSummary, archives: Sequence[ArchiveSummary]) -> list[ArchiveSummary]:

@@ -107,7 +107,9 @@ def _figure(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
     every = _names_of_bars(chart, rows)
     names = every[:_MOST_BARS]
     at: Callable[[Row], float | None] = (
-        (lambda row: _place(names, row[chart.x])) if chart.kind == "bars" else _number_in(chart.x)
+        (lambda row: _place(names, row[chart.x]))
+        if chart.kind == "bars"
+        else (lambda row: _number(row[chart.x]))
     )
     found = dict(_series(chart, rows, at))
     series = dict(list(found.items())[:_MOST_SERIES])
@@ -208,10 +210,6 @@ def _number(value: object) -> float | None:
     # A truth value is an int too, and what is not finite has no place in a drawing.
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if known else None  # type: ignore[arg-type]  # a number
-
-
-def _number_in(column: str) -> Callable[[Row], float | None]:
-    return lambda row: _number(row[column])
 
 
 def _place(names: Sequence[str], value: object) -> float | None:

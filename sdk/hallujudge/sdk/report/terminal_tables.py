@@ -32,7 +32,6 @@ from .report_text import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.styled import Styled
     from rich.table import Table
 
@@ -82,19 +81,10 @@ def render_table(
 
 def print_to_text(parts: Iterable[object], *, width: int, color: bool = False) -> str:
     """Return lines and tables as they look on a terminal; ends with a line feed."""
-    console = _console(width, color)
-    with console.capture() as capture:
-        for part in parts:
-            console.print(part)
-    # Rich pads cells to their column's width; without trailing blanks, copied text is clean.
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
-
-
-def _console(width: int, color: bool) -> Console:
     from rich.console import Console
 
     # Fixed settings: the text must not depend on this process's terminal or environment.
-    return Console(
+    console = Console(
         file=io.StringIO(),
         _environ={},
         width=max(width, _MIN_WIDTH),
@@ -107,6 +97,11 @@ def _console(width: int, color: bool) -> Console:
         emoji=False,
         legacy_windows=False,
     )
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part)
+    # Rich pads cells to their column's width; without trailing blanks, copied text is clean.
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
 def _is_long(report: Report) -> bool:

@@ -152,14 +152,10 @@ def _image_files(folder: Path) -> _ImageFiles:
     frames = {
         held.name: paths[len(paths) // 2]
         for held, paths in folders.items()
-        if held != folder and _are_frames(held, paths, repeated)
+        # A video's frames are named after it, or alike in all folders, such as 0001.jpg.
+        if held != folder and (paths[0].stem in repeated or paths[0].stem.startswith(held.name))
     }
     return _ImageFiles(names, frozenset(repeated), frames, numbers)
-
-
-def _are_frames(folder: Path, paths: list[Path], repeated: set[str]) -> bool:
-    """Return whether a folder's pictures are a video's frames: 0001.jpg, or named after it."""
-    return all(path.stem in repeated or path.stem.startswith(folder.name) for path in paths[:1])
 
 
 def _walk(folder: Path) -> Iterable[Path]:

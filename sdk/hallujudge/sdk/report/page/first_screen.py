@@ -352,19 +352,15 @@ def _making(report: Report, about: PageAbout, *, copy: bool) -> Markup:
     quote = "Quote the signature with the numbers. "
     # A notebook may show several reports, and an id must be unique on a page.
     marked = {"id": "signature"} if copy else {}
+    shown = {"type": "button", "hidden": "hidden", "data_copy": "signature", "_class": "copy"}
+    button = [element("button", "Copy", **shown)] if copy else []
     return element(
         "section",
         element("h2", "How these numbers were made"),
-        element("p", quote, *([_copy_button()] if copy else []), _class="muted"),
+        element("p", quote, *button, _class="muted"),
         element("p", breakable(signature, "|"), _class="signature", **marked),
         *([_settings(pairs)] if pairs else []),
         _class="making",
-    )
-
-
-def _copy_button() -> Markup:
-    return element(
-        "button", "Copy", type="button", hidden="hidden", data_copy="signature", _class="copy"
     )
 
 

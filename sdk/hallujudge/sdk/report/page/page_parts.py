@@ -437,13 +437,9 @@ def _facet_values(runs: Sequence[Columns]) -> dict[str, dict[str, int]]:
         name: {value: code for code, (value, _) in enumerate(counter.most_common())}
         for name, counter in counts.items()
         if 1 < len(counter) <= _FACET_VALUES
-        and not _are_ids(counter)
+        and len(counter) <= max(_NAMES, counter.total() / 2)
         and not _repeats(name, counts, runs)
     }
-
-
-def _are_ids(counter: Counter[str]) -> bool:
-    return len(counter) > _NAMES and 2 * len(counter) > counter.total()
 
 
 def _repeats(name: str, counts: Mapping[str, Counter[str]], runs: Sequence[Columns]) -> bool:
