@@ -50,7 +50,7 @@ def read_bundles(declared: ClosedQuestions, given: ReaderInput) -> ItemSource:
     """
     bundles = _Bundles(declared, given)
     items = bundles.read(parts_of(declared, given.responses))
-    notes = bundles.notes(items)
+    notes = tuple(bundles.notes(items))
     return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
 
 
@@ -324,11 +324,9 @@ class _Bundles:
             return values
         return {**values, **{name: value_at(values, key) for name, key in key_map.items()}}
 
-    def notes(self, items: Sequence[AnswersItem]) -> tuple[str, ...]:
-        """Return oddities of the archive: those of its media, its questions, and letters."""
-        return *self._items.media_notes(), *self._other_notes(items)
-
-    def _other_notes(self, items: Sequence[AnswersItem]) -> Iterator[str]:
+    def notes(self, items: Sequence[AnswersItem]) -> Iterator[str]:
+        """Yield oddities of the archive: those of its media, its questions, and letters."""
+        yield from self._items.media_notes()
         for part, (number, keys) in self._maker.lacking.items():
             yield f"{number} of {len(items)} {part}: {keys}"
         yield from self._asked.notes()

@@ -22,7 +22,7 @@ from .answer_bundles import read_bundles
 from .answer_records import joins_lists
 from .archive_keys import LOOKED_AT, asks, refuse_other_keys
 from .bad_records import SKIP, note_bad, noted
-from .inputs import InputOptions, ItemSource, Reader, ReaderInput, References, Responses, are_paths
+from .inputs import InputOptions, ItemSource, ReaderInput, References, Responses, are_paths
 from .joined_questions import JOINS, Question, Questions, read_questions
 from .joins import JoinCheck, MediaCheck, numbering, refuse
 from .json_files import amount, named, read_json, shown
@@ -51,11 +51,6 @@ _LABEL_OR_RESPONSE = "answer"
 # Items that are kept from the check of an archive; more are read again.
 _MOST_HELD = 1 << 17
 _NOTHING: Mapping[str, str] = {}
-
-
-def reader_of(declared: ClosedQuestions) -> Reader:
-    """Return the archive reader of a benchmark."""
-    return partial(read_answers, declared)
 
 
 def read_answers(declared: ClosedQuestions, given: ReaderInput) -> ItemSource:

@@ -172,9 +172,9 @@ _STDIN_COPIES: WeakKeyDictionary[TextIO, Path] = WeakKeyDictionary()
 
 
 def _behind_url(url: str) -> list[FoundFile]:
-    if not is_tree(url):
+    if not _is_tree(url):
         return [FoundFile(path=fetched(url), name=public_url(url))]
-    root, copies = fetched_tree(url, _may_be_archive)
+    root, copies = _fetched_tree(url)
     return [FoundFile(path=path, name=name, root=root) for path, name in copies]
 
 
@@ -303,7 +303,7 @@ def _noted(url: str, start: str, copy: Path) -> Path:
     return copy
 
 
-def is_tree(url: str) -> bool:
+def _is_tree(url: str) -> bool:
     """Return whether a URL is a folder or a pattern, rather than one file.
 
     A folder behind HTTP ends with a slash, since a server does not say which URLs are folders.
@@ -320,12 +320,8 @@ def is_tree(url: str) -> bool:
         return not url.startswith("http") and bool(files.isdir(path))
 
 
-def fetched_tree(url: str, wanted: Callable[[str], bool]) -> tuple[Path, list[tuple[Path, str]]]:
+def _fetched_tree(url: str) -> tuple[Path, list[tuple[Path, str]]]:
     """Return a temporary folder, and its files with their URLs: those of a folder or a pattern.
-
-    Args:
-        url: The URL.
-        wanted: Whether a file's name is that of an archive.
 
     Raises:
         ArchiveError: See :func:`fetched`; also if there are no files, or too many.
@@ -339,7 +335,7 @@ def fetched_tree(url: str, wanted: Callable[[str], bool]) -> tuple[Path, list[tu
         found = files.glob(path) if pattern else files.find(path)
         urls = sorted(map(files.unstrip_protocol, found))
     names = {each: _inside(start, each) for each in urls}
-    chosen = [each for each in urls if names[each] and wanted(PurePosixPath(each).name)]
+    chosen = [each for each in urls if names[each] and _may_be_archive(PurePosixPath(each).name)]
     if not chosen or len(chosen) > _MOST_FILES:
         count = f"more than {_MOST_FILES:,} files" if chosen else "no file"
         raise ArchiveError(

@@ -22,7 +22,7 @@ from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
 
 from ..errors import ArchiveError, HallujudgeError, UnsupportedError
 from . import set_files
-from .answers import reader_of
+from .answers import read_answers
 from .archive_keys import (
     group_notes,
     mapped_keys,
@@ -307,7 +307,8 @@ class _Archives:
         given, known, options, same = inputs
         assert given.source is not None, "only references may be None"
         metric, family = self._metric, self._family
-        read: Reader = family.READERS[metric] if family else reader_of(self._declared)  # type: ignore[arg-type]  # one of them is there
+        declared = self._declared
+        read: Reader = partial(read_answers, declared) if declared else family.READERS[metric]  # type: ignore[union-attr]  # one of them is there
         helped: HelpedReader | None = getattr(family, "HELPED_READERS", {}).get(metric)
         archives = ReaderInput(given.source, known.source, options, self._keys)
         try:

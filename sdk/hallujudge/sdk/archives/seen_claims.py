@@ -35,10 +35,16 @@ from .record_values import (
     structured,
 )
 from .records import Record, Records, first_record, read_records
-from .shown_pictures import IMAGE_KEYS, PicturesOfIds, ShownRecords, pictures_of_ids, unshown
+from .shown_pictures import (
+    IMAGE_KEYS,
+    OWN_ID_KEYS,
+    PicturesOfIds,
+    ShownRecords,
+    pictures_of_ids,
+    unshown,
+)
 
 _TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption", "description")
-_OWN_ID_KEYS = ("id", "question_id", "item_id")
 _QUESTION_KEYS = ("question", "prompt")
 _CLAIMS = "claims"
 _CLAIM, _VERDICT = "claim", "verdict"
@@ -97,13 +103,13 @@ INPUTS: Mapping[str, DeclaredInputs] = {
     )
 }
 """Metric -> what its reader takes."""
-MAPPED_KEYS = frozenset((*IMAGE_KEYS, *_QUESTION_KEYS, *_OWN_ID_KEYS, _CLAIMS))
+MAPPED_KEYS = frozenset((*IMAGE_KEYS, *_QUESTION_KEYS, *OWN_ID_KEYS, _CLAIMS))
 """Keys that may be mapped, those of id and response apart."""
 
 
 def reference_ids(references: References) -> list[str]:
     """Return the ids of a file of pictures, before any response is known."""
-    return list(pictures_of_ids(references, _OWN_ID_KEYS).pictures or ())
+    return list(pictures_of_ids(references).pictures or ())
 
 
 def _is_file_name(value: object) -> bool:
@@ -118,18 +124,18 @@ class _Responses:
         options = given.options
         known = PicturesOfIds()
         if given.references is not None:
-            known = pictures_of_ids(given.references, _OWN_ID_KEYS)
+            known = pictures_of_ids(given.references)
         self._records = Records(lambda: read_records(given.responses))
         self._options = options
         self._group_by = given.group_by
         first = first_record(self._records, given.responses, "response")
-        self._id_key = options.id_key or next((k for k in _OWN_ID_KEYS if k in first.values), None)
+        self._id_key = options.id_key or next((k for k in OWN_ID_KEYS if k in first.values), None)
         self._image_key = next((key for key in IMAGE_KEYS if key in first.values), None)
         # Archives of captions often have the file's name as their only id.
         if self._image_key is None and _is_file_name(first.values.get("id")):
             self._image_key = "id"
         if self._id_key is None and self._image_key is None:
-            choose_key(first, None, (*_OWN_ID_KEYS, *IMAGE_KEYS), "the picture", ID_FLAG)
+            choose_key(first, None, (*OWN_ID_KEYS, *IMAGE_KEYS), "the picture", ID_FLAG)
         self._text_key = self._find_text_key(first)
         self._shown = ShownRecords(known, options, self._image_key, self._id)
 

@@ -134,6 +134,8 @@ IMAGE_KEYS = (
     *("img", "image_id", "video_id", "imageid"),
 )
 """Keys of a record's picture or video."""
+OWN_ID_KEYS = ("id", "question_id", "item_id")
+"""Keys of a record's own id."""
 
 
 class Shown(NamedTuple):
@@ -158,12 +160,11 @@ class PicturesOfIds(NamedTuple):
     """Id of a response or a picture, or its file's name -> its objects."""
 
 
-def pictures_of_ids(references: References, id_keys: tuple[str, ...]) -> PicturesOfIds:
+def pictures_of_ids(references: References) -> PicturesOfIds:
     """Return the pictures and boxes of a mapping, of records, or of COCO's file of instances.
 
     Args:
         references: Id -> picture; or records with an id, a picture and perhaps boxes.
-        id_keys: Keys of ids.
 
     Raises:
         ArchiveError: An id or a picture is missing, or an id appears twice.
@@ -178,7 +179,7 @@ def pictures_of_ids(references: References, id_keys: tuple[str, ...]) -> Picture
     boxes: dict[str, tuple[Box, ...]] = {}
     duplicates = []
     for record in read_records(references):
-        key = choose_key(record, None, (*id_keys, "image_id", "video_id"), "the id")
+        key = choose_key(record, None, (*OWN_ID_KEYS, "image_id", "video_id"), "the id")
         image = choose_key(record, None, IMAGE_KEYS, "the picture")
         identifier = canonical_id(record.values[key], record.place)
         if identifier in found:

@@ -179,7 +179,7 @@ class _Answers:
         self._refuse_unknown(list(unknown), met)
         if faults and not self._options.allow_unknown:
             raise unshown(faults)
-        notes = (*self._notes(met), *self._given_note(given, len(ids)), *self._own_note())
+        notes = tuple(self._notes(met, given, len(ids)))
         digest = hash_of_all(shown) if self._shown is not None else ""
         return ItemSource(count=len(ids), make=self._items, notes=notes, shown_sha256=digest)
 
@@ -218,32 +218,27 @@ class _Answers:
             f"unscored.{hint}",
         )
 
-    def _notes(self, met: set[str]) -> tuple[str, ...]:
-        missing = [image for image in self._scenes or () if image not in met]
-        if not missing:
-            return ()
-        total = len(self._scenes or ())
-        return (f"{len(missing)} of {total} scene graphs have no answer: {named(missing)}",)
+    def _notes(self, met: set[str], given: int, total: int) -> Iterator[str]:
+        """Yield notes on scene graphs without an answer, given claims, and the data's own answers.
 
-    def _given_note(self, given: int, total: int) -> tuple[str, ...]:
-        if self._options.own.get("claims_only") or not given:
-            return ()
-        return (f"{given} of {total} answers contain claims, which are judged as they are",)
-
-    def _own_note(self) -> tuple[str, ...]:
-        """Return a note if the data's own answers are scored although the file has a model's."""
+        Args:
+            met: Images that have an answer.
+            given: Answers with claims.
+            total: All answers.
+        """
+        scenes, own = self._scenes or {}, self._options.own
+        if missing := [image for image in scenes if image not in met]:
+            yield f"{len(missing)} of {len(scenes)} scene graphs have no answer: {named(missing)}"
+        if given and not own.get("claims_only"):
+            yield f"{given} of {total} answers contain claims, which are judged as they are"
         first = next(_flat(self._responses, self._options), None)
-        if first is None or self._options.own.get("model_key") is not None:
-            return ()
-        models = {
-            key.removesuffix("_triplets") for key in first.values if key.endswith("_triplets")
-        }
-        if not (others := sorted(models - {"answer"})):
-            return ()
-        return (
-            "the answers under 'answer' are scored, which are Tri-HE's own; name a model with "
-            f"InputOptions(own=dict(model_key=…)), one of {named(others)}",
-        )
+        keys = () if first is None or own.get("model_key") is not None else first.values
+        models = {key.removesuffix("_triplets") for key in keys if key.endswith("_triplets")}
+        if others := sorted(models - {"answer"}):
+            yield (
+                "the answers under 'answer' are scored, which are Tri-HE's own; name a model with "
+                f"InputOptions(own=dict(model_key=…)), one of {named(others)}"
+            )
 
     def _scene(self, answer: _Answer) -> _Scene | None:
         """Return the scene graph of an answer's image; None if unknown images are allowed."""
