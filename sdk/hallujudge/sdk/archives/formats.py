@@ -32,7 +32,7 @@ from .local_files import (
     zstd_reader,
 )
 from .records import Record, Records
-from .table_files import read_csv
+from .table_files import read_csv, read_parquet
 
 # Enough for the marks of all formats and, nearly always, for the header of a table.
 _HEAD_BYTES = 4096
@@ -102,8 +102,6 @@ def read_format(path: Path) -> Content:
     if head.startswith(ZIP):
         return _zip_content(path)
     if head.startswith(PARQUET):
-        from .parquet_files import read_parquet
-
         return Content(format="parquet", source=read_parquet(path))
     if _PICKLE.match(head) or suffix_of(path) in (".pkl", ".pickle"):
         raise ArchiveError(
