@@ -28,7 +28,7 @@ from hallujudge.metrics.framework.metric import LLM_JUDGES, SOFT, YES, OptionDef
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from ..errors import InvalidInputError
-from ..judges import judging_of, payer_of
+from ..judges import DIGITS, judging_of, payer_of
 from ..judges.questions import Question, choice_question, printed_question
 from ..llm.prompt_templates import (
     JUDGE,
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 
 GIVEN = "given"
 """The value of a benchmark's option with which the verdicts of the file count."""
-_DIGITS = 6  # as judges round probabilities
 _SHOWN_CHARS = 80
 
 
@@ -254,7 +253,7 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
             counts = self.metric.parse(self._changed(answer, {self._verdict_field: verdict})).right
             (right if counts else wrong).append(stated)
         # One probability is given as the judge states it; sums are rounded like it.
-        return right[0] if len(right) == 1 else round(1.0 - sum(wrong), _DIGITS)
+        return right[0] if len(right) == 1 else round(1.0 - sum(wrong), DIGITS)
 
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why a bundle can't be scored, or None if it can."""

@@ -19,10 +19,16 @@ from ..llm.chat import ChatRequest
 from ..llm.chat_replies import TIED
 from ..llm.client import ChatClient
 from ..llm.prompt_templates import Template, defused, load_template
-from ..matchers import ClaimMatcher, ClaimQuery, JudgePreset, MatcherSettings, SmallPreset
+from ..matchers import (
+    ClaimMatcher,
+    ClaimQuery,
+    JudgePreset,
+    MatcherSettings,
+    SmallPreset,
+    verdict_by,
+)
 from ..matchers.small_matcher import WORDING, Fact, Room, facts_of, hypothesis, packed
 from . import (
-    DIGITS,
     JudgedItem,
     JudgeIdentity,
     JudgeRequestItem,
@@ -145,14 +151,7 @@ class ThresholdJudge(LlmJudge, Generic[_PresetT]):
         return [replace(fact, text=defused(fact.text)) for fact in facts]
 
     def _by_threshold(self, claim: ClaimParts, score: float) -> ClaimVerdict:
-        supported = score > self._above
-        return ClaimVerdict(
-            triplet=claim,
-            verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
-            score=round(score, DIGITS),
-            margin=round(score - self._above, DIGITS),
-            judge=self.name,
-        )
+        return verdict_by(claim, score, self._above, self.name)
 
 
 class ServedJudge(ThresholdJudge[ServedPreset]):

@@ -13,13 +13,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.arrays import Float32Array
-from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
 
 from ..errors import InvalidInputError, Violation
 
@@ -326,6 +326,29 @@ def plain(text: str) -> str:
 
 DIGITS = 6
 """The decimals of scores; further ones may differ between machines."""
+
+
+def verdict_by(
+    claim: ClaimParts, score: float, above: float, judge: str, **more: Any
+) -> ClaimVerdict:
+    """Return the verdict on a claim by its score.
+
+    Args:
+        claim: The claim.
+        score: Its score.
+        above: The score above which it is supported.
+        judge: The judge's name.
+        more: Other fields of the verdict.
+    """
+    return ClaimVerdict(
+        triplet=claim,
+        # Strictly above, as in the released script.
+        verdict=Verdict.SUPPORTED if score > above else Verdict.NOT_SUPPORTED,
+        score=round(score, DIGITS),
+        margin=round(score - above, DIGITS),
+        judge=judge,
+        **more,
+    )
 
 
 TOKENS_PER_BATCH = 2048

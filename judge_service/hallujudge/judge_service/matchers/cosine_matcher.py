@@ -17,7 +17,7 @@ from hallujudge.metrics.framework.arrays import FloatArray, np
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 
 from ..threads import in_thread
-from . import DIGITS, ClaimQuery, MatcherSettings, Vectors, VectorStore, claim_text, plain
+from . import ClaimQuery, MatcherSettings, Vectors, VectorStore, claim_text, plain, verdict_by
 
 MAX_CLAIM_CHARS = 8_000
 """Longer claims are unscored, because every model would truncate them."""
@@ -63,6 +63,14 @@ class RoundsMatcher(ABC):
         compared = iter(self._compared(left))
         verdicts = [verdict or next(compared) for verdict in known]
         return verdicts if self._rule is None else self._rule.with_parts(claims, verdicts)
+
+    def _scored(
+        self, query: ClaimQuery, score: float, above: float, chosen: Sequence[int], detail: str = ""
+    ) -> ClaimVerdict:
+        """Return the verdict by a score, with the references that the claim was compared with."""
+        kept = tuple(query.references[index] for index in chosen) if query.references else ()
+        more = {"references": kept, "span": query.span, "detail": detail}
+        return verdict_by(query.claim, score, above, self.name, **more)
 
     @abstractmethod
     def _compared(self, queries: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
@@ -140,22 +148,8 @@ class CosineMatcher(RoundsMatcher):
             claim = vectors[claim_text(query.claim)].astype("float64")
             scored = [(float(vectors[text] @ claim), chosen) for text, chosen in texts]
             score, chosen = max(scored, key=lambda pair: pair[0])
-            verdicts.append(self._verdict(query, score, chosen))
+            verdicts.append(self._scored(query, score, self._settings.support_above, chosen))
         return verdicts
-
-    def _verdict(self, query: ClaimQuery, score: float, chosen: Sequence[int]) -> ClaimVerdict:
-        references = query.references or ()
-        # Strictly above, as in the released script.
-        supported = score > self._settings.support_above
-        return ClaimVerdict(
-            triplet=query.claim,
-            verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
-            score=round(score, DIGITS),
-            margin=round(score - self._settings.support_above, DIGITS),
-            judge=self.name,
-            references=tuple(references[index] for index in chosen),
-            span=query.span,
-        )
 
 
 class Retained(Struct, frozen=True, kw_only=True):

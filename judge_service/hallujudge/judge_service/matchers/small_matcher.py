@@ -8,10 +8,9 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet
 
 from . import (
-    DIGITS,
     ClaimQuery,
     MatcherSettings,
     SmallPreset,
@@ -169,19 +168,9 @@ class SmallMatcher(RoundsMatcher):
             return without_verdict(query, self.name, "CLAIM_TOO_LONG", detail)
         best = max(found.premises, key=lambda premise: scores[premise.text, found.claim])
         score = scores[best.text, found.claim]
-        supported = score > self._settings.small_above
-        references = query.references or ()
         whole = self._preset.reads == "all" and len(found.premises) == 1
-        return ClaimVerdict(
-            triplet=query.claim,
-            verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
-            score=round(score, DIGITS),
-            margin=round(score - self._settings.small_above, DIGITS),
-            judge=self.name,
-            span=query.span,
-            references=() if whole else tuple(references[index] for index in best.positions),
-            detail=self._cut(found),
-        )
+        chosen = () if whole else best.positions
+        return self._scored(query, score, self._settings.small_above, chosen, self._cut(found))
 
     def _cut(self, found: _Candidates) -> str:
         cut = sum(fact.is_cut for premise in found.premises for fact in premise.facts)
