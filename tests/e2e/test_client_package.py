@@ -15,7 +15,7 @@ from support.running import ServerProcess, unmeasured
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import RemoteBackend
-from hallujudge.sdk.backends.outbox import only
+from hallujudge.sdk.backends.recovery import only
 from hallujudge.sdk.errors import InvalidInputError
 
 TRY = ROOT / "tools" / "try_client.py"

@@ -50,8 +50,17 @@ from .channel import (
     responses_of,
     trace_headers,
 )
-from .outbox import Outbox, only, paired_results, scored_alone
-from .recovery import LOST, Losses, ProgressWatch, Reconnecting, WaitLog
+from .recovery import (
+    LOST,
+    Losses,
+    Outbox,
+    ProgressWatch,
+    Reconnecting,
+    WaitLog,
+    only,
+    paired_results,
+    scored_alone,
+)
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import FoundClaim, GraphSource, ScoreSpec

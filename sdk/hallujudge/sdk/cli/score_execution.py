@@ -36,8 +36,7 @@ from ..runs.parts import EarlyWorkers, Entry, Part, UnscoredCounts
 from ..runs.progress_bar import Progress, shown_progress, shown_reading
 from ..runs.run_inputs import PreparedRun
 from ..runs.score_run import ScoreRun, graph_notes
-from ..runs.scoring import ProgressWatch
-from ..runs.spreading import early_workers
+from ..runs.scoring import ProgressWatch, early_workers
 from .app import ExitCode, app, stopped_by
 from .declared_options import BOTH, VARIANTS, compares_variants
 from .output import (

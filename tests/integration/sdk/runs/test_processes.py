@@ -303,7 +303,7 @@ def test_a_run_of_several_processes_is_resumed_by_one(
 def test_a_server_and_callbacks_need_one_process(client: Client, tmp_path: Path) -> None:
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.runs.spreading:on-batch-needs-the-results-in-this"),
+        match=expected_message("sdk.runs.scoring:on-batch-needs-the-results-in-this"),
     ):
         score(client, run_of(tmp_path, 2, on_batch=lambda _batch: None))
     with pytest.raises(InvalidInputError, match="workers is -1; give 0"):
