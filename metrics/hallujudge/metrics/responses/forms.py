@@ -65,6 +65,9 @@ FORMS = (
     Form("<ifm|think_fast>", "</ifm|think_fast>"),
     Form("<ifm|think_faster>", "</ifm|think_faster>"),
     Form("[unused16]", "[unused17]"),
+    # Calls of tools, and what these gave back, are not meant for the reader either.
+    Form("<tool_call>", "</tool_call>"),
+    Form("<tool_response>", "</tool_response>"),
     # What "ollama run" prints around a thought.
     Form("Thinking...", "...done thinking.", alone=False),
     Form("Here is my thought process:", "Here is my response:", alone=False),
