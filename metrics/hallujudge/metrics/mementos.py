@@ -384,7 +384,7 @@ class MementosMetric(Metric):
         The number of keywords is the largest of a reference; the number of wrong ones is the
         largest of a description.
         """
-        row = {column.name: 0.0 for column in _INVALID_COLUMNS}
+        row: dict[str, float] = {}
         for kind in KINDS:
             hits, missed = observed[f"{kind}_hits"], observed[f"{kind}_missed"]
             wanted = float((hits + missed).max(initial=1.0))

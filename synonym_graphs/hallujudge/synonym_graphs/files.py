@@ -7,7 +7,7 @@ import pickletools
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .graph import (
     MAX_BYTES,
@@ -24,6 +24,7 @@ from .json_layouts import released_graph
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+_KindT = TypeVar("_KindT")
 _SUFFIX: Final = ".json"
 _PICKLES: Final = (".pkl", ".pickle")
 
@@ -299,26 +300,26 @@ class _Machine:
 
     def _set_item(self) -> None:
         value, key = self._stack.pop(), self._stack.pop()
-        _dict(self._stack[-1])[_text(key)] = value
+        _of_kind(dict, self._stack[-1])[_of_kind(str, key)] = value
 
     def _set_items(self) -> None:
         values = self._behind_mark()
-        target = _dict(self._stack[-1])
+        target = _of_kind(dict, self._stack[-1])
         for key, value in zip(values[::2], values[1::2], strict=True):
-            target[_text(key)] = value
+            target[_of_kind(str, key)] = value
 
     def _append(self) -> None:
         value = self._stack.pop()
-        _list(self._stack[-1]).append(value)
+        _of_kind(list, self._stack[-1]).append(value)
 
     def _appends(self) -> None:
         values = self._behind_mark()
-        _list(self._stack[-1]).extend(values)
+        _of_kind(list, self._stack[-1]).extend(values)
 
     def _make_dict(self) -> None:
         values = self._behind_mark()
         pairs = zip(values[::2], values[1::2], strict=True)
-        self._stack.append({_text(key): value for key, value in pairs})
+        self._stack.append({_of_kind(str, key): value for key, value in pairs})
 
     def _make_list(self) -> None:
         self._stack.append(self._behind_mark())
@@ -367,19 +368,8 @@ def _is_old_pickle(data: bytes) -> bool:
     return name == "STOP" and place == len(data) - 1
 
 
-def _dict(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise ValueError("an item is set on a value that is not a dict")  # noqa: TRY004  # of the file
-    return value
-
-
-def _list(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise ValueError("a value is appended to a value that is not a list")  # noqa: TRY004  # of the file
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError("a key is not a string")  # noqa: TRY004  # of the file
+def _of_kind(kind: type[_KindT], value: object) -> _KindT:
+    """Return a value that an opcode needs to be a dict, a list or a string."""
+    if not isinstance(value, kind):
+        raise ValueError(f"a value is not a {kind.__name__}")  # noqa: TRY004  # of the file
     return value

@@ -376,10 +376,7 @@ class TriHeMetric(ClaimsMetric):
             "hallucinated": wrong,
             "hallucinated_objects": wrong,
             "hallucinated_relations": wrong,
-            "unscored_claims": 0.0,
-            "without_probability": 0.0,
             **{f"{part}rate": rate for part in _PARTS},
-            "rejected_claims": 0.0,
         }
 
 
