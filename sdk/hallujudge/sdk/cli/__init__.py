@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from ..archives.example_files import usual_files as usual_files
     from ..archives.example_files import write_benchmark as write_benchmark
+    from ..archives.inputs import declared_inputs as declared_inputs
+    from ..archives.inputs import own_inputs as own_inputs
     from ..archives.label_sets import files_of_labels as files_of_labels
     from ..comparison.compared_runs import differing_references as differing_references
     from ..comparison.label_scores import label_page as label_page

@@ -40,13 +40,14 @@ from .output import (
     LISTING_FORMATS,
     Format,
     NewFolder,
+    Overwrite,
     check_formats,
     in_flags,
     show_page,
     show_result,
 )
 from .parameters import argument
-from .run_options import Overwrite, Workers
+from .run_options import Workers
 
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary

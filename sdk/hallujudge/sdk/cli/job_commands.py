@@ -16,9 +16,8 @@ from hallujudge.sdk import cli
 from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
 from .options import ServerOptions
-from .output import NewFolder, Written, refuse_run_file, show_new_run
+from .output import NewFolder, Overwrite, Written, refuse_run_file, show_new_run
 from .parameters import argument
-from .run_options import Overwrite
 
 if TYPE_CHECKING:
     from ..client import Client

@@ -18,7 +18,6 @@ from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.sdk import cli
 
 from .. import report as rendering
-from ..archives.inputs import declared_inputs, own_inputs
 from ..errors import InvalidInputError, OutputError
 from ..runs.manifest import MANIFEST, PAGE, REPORT, RUN_FILES
 from .app import BENCHMARK, ExitCode, output_option
@@ -134,6 +133,9 @@ AllRows = Annotated[
 NewFolder = Annotated[
     Path,
     output_option("--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False),
+]
+Overwrite = Annotated[
+    bool, output_option("--overwrite", help="Replacement of another run in --out.")
 ]
 
 
@@ -364,7 +366,7 @@ def _own_names(arguments: Sequence[str]) -> dict[str, str]:
     """Return the names of the options that only the scored metric's reader takes, by flag."""
     # Those of all metrics would be an import of every family, for each note of a run.
     metric = "".join(arguments[arguments.index("score") + 1 :][:1]) if "score" in arguments else ""
-    own = declared_inputs(metric).own if metric and cli.entry_of(metric) else ()
+    own = cli.declared_inputs(metric).own if metric and cli.entry_of(metric) else ()
     return {option.flag: option.name for option in own}
 
 
@@ -393,7 +395,7 @@ def _flag_of(name: str) -> str:
 def _flag(match: re.Match[str]) -> str:
     if match["bare"]:
         return _flag_of(match["bare"])
-    own = own_inputs().get(match["name"]) if match["own"] else None
+    own = cli.own_inputs().get(match["name"]) if match["own"] else None
     flag = _flag_of(match["name"]) if own is None else own.flag
     return flag if match["value"] in ("…", "True") else f"{flag} {match['value']}".replace("'", "")
 

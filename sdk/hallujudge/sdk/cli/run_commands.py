@@ -39,6 +39,7 @@ from .output import (
     AllRows,
     Format,
     NewFolder,
+    Overwrite,
     Written,
     check_formats,
     echo_json,
@@ -49,7 +50,6 @@ from .output import (
     write_lines,
 )
 from .parameters import argument
-from .run_options import Overwrite
 
 if TYPE_CHECKING:
     from ..comparison.gates import Decision

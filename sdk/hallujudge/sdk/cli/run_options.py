@@ -18,7 +18,7 @@ from ..runs.score_run import ScoreRun
 from .app import input_option, output_option, server_option, statistics_option
 from .declared_options import response_option
 from .options import ServerOptions
-from .output import AllRows, in_flags
+from .output import AllRows, Overwrite, in_flags
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
@@ -41,11 +41,6 @@ Responses = Annotated[
 Workers = Annotated[
     int,
     server_option(min=0, metavar="N", help="Processes that score; 0: one per core in large runs."),
-]
-
-
-Overwrite = Annotated[
-    bool, output_option("--overwrite", help="Replacement of another run in --out.")
 ]
 
 
