@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ..errors import ArchiveError
 from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, Responses, uses
-from .joins import IdCheck, refuse
+from .joins import refuse
 from .json_files import named, read_json, shown
 from .local_files import as_path
 from .record_fields import fields_of
@@ -51,9 +52,7 @@ def read_argus(given: ReaderInput) -> ItemSource:
         items = list(reader.of_records(responses))
     if not items:
         raise no_records(responses, "caption")
-    check = IdCheck()
-    check.extend(item.id for item in items)
-    if twice := check.duplicates(lambda: (item.id for item in items)):
+    if twice := [each for each, count in Counter(i.id for i in items).items() if count > 1]:
         raise refuse("duplicate captions", twice, "Keep one of each clip and mode")
     return ItemSource(count=len(items), make=lambda: iter(items))
 

@@ -36,10 +36,6 @@ class IdCheck:
         """Add an id."""
         self._hashes.append(hash(identifier))
 
-    def extend(self, identifiers: Iterable[str]) -> None:
-        """Add ids."""
-        self._hashes.extend(map(hash, identifiers))
-
     def __len__(self) -> int:
         return len(self._hashes)
 
