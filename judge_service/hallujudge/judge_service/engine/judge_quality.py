@@ -22,7 +22,7 @@ from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signatu
 from ..errors import InvalidInputError
 from ..judges.judge_rules import option_file
 from ..matchers import MatcherSettings
-from .judge_options import ALL_SMALL_JUDGES, judges_of
+from .judge_options import ALL_SMALL_JUDGES, LLM_NAMES, judges_of
 
 if TYPE_CHECKING:
     from .judge_factory import JudgeFactory
@@ -134,9 +134,12 @@ def agreement_note(extractor: str, judge: str, settings: MatcherSettings, weight
         settings: How the matcher compares, where it is the judge.
         weights: The SHA-256 of the matcher's sentence encoder.
     """
+    thresholds = settings.keep_above, settings.support_above
     # Only the matcher was measured; language models have report cards instead.
     for known in measured_agreements() if judge == "matcher" else ():
-        if _is_of(known, extractor, settings, weights):
+        found = known.extractor, known.protocol, known.weights
+        same = (known.keep_above, known.support_above) == thresholds
+        if same and found == (extractor, settings.protocol, weights):
             return (
                 f"On known data this judge calls {1 - known.true_supported:.0%} of checked true "
                 f"claims unsupported and {known.false_supported:.0%} of false claims supported. "
@@ -146,14 +149,6 @@ def agreement_note(extractor: str, judge: str, settings: MatcherSettings, weight
         "This extractor and judge were not measured together on known data. Compare models with "
         f"them; do not quote the result as a rate. See {_PAGE}."
     )
-
-
-def _is_of(known: Agreement, extractor: str, settings: MatcherSettings, weights: str) -> bool:
-    return (extractor, settings.protocol, weights) == (
-        known.extractor,
-        known.protocol,
-        known.weights,
-    ) and (settings.keep_above, settings.support_above) == (known.keep_above, known.support_above)
 
 
 def keywords_note(extractor: str) -> str:
@@ -314,14 +309,11 @@ def check_probabilities(
     Raises:
         InvalidInputError: The judge reports none, is unknown or is not configured.
     """
-    if not any(_reports_probabilities(factory, part) for part in judges_of(factory.settings, name)):
+    if not any(
+        factory.llm(part).reports_probabilities if part in LLM_NAMES else part in ALL_SMALL_JUDGES
+        for part in judges_of(factory.settings, name)
+    ):
         raise InvalidInputError(
             f"the option soft needs probabilities, and the judge {name!r} gives none; use "
             f"{others}a language model whose server reports log-probabilities"
         )
-
-
-def _reports_probabilities(factory: JudgeFactory, part: str) -> bool:
-    if part in ("llm", "fallback"):
-        return factory.llm(part).reports_probabilities
-    return part in ALL_SMALL_JUDGES

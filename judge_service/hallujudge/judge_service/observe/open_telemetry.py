@@ -266,24 +266,18 @@ class _Exporter(OTLPLogExporter):
 
 
 def _exporter(endpoint: str) -> _Exporter:
-    return _Exporter(endpoint=logs_address(endpoint) if endpoint else None)
+    if not endpoint:
+        return _Exporter(endpoint=None)
+    parts = collector_address(
+        endpoint,
+        "the address of evaluation events",
+        " that takes OTLP over HTTP, such as http://localhost:4318",
+    )
+    own = parts.path.strip("/")
+    return _Exporter(endpoint=endpoint if own else endpoint.rstrip("/") + _LOGS)
 
 
 def _provider(exporter: _Exporter) -> LoggerProvider:
     provider = LoggerProvider(Resource.create({"service.name": "hallujudge"}))
     provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
     return provider
-
-
-def logs_address(endpoint: str) -> str:
-    """Return where a collector takes log records.
-
-    Raises:
-        InvalidInputError: It is not the address of a collector.
-    """
-    parts = collector_address(
-        endpoint,
-        "the address of evaluation events",
-        " that takes OTLP over HTTP, such as http://localhost:4318",
-    )
-    return endpoint if parts.path.strip("/") else endpoint.rstrip("/") + _LOGS
