@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.metrics.answers.answer_items import UNANSWERED
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.errors import OutputError
@@ -20,6 +21,17 @@ THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
 """The reason of a reply with a thought and no answer."""
 CUT_OFF = frozenset({"REPLY_TRUNCATED", THOUGHT_UNFINISHED})
 """The reasons of replies that more tokens may make whole."""
+
+
+def reason_of(failure: CallFailedError) -> str:
+    """Return why a call failed; a thought that took too long is none that more tokens complete."""
+    late = failure.kind is FailureKind.TRUNCATED
+    return own_reason((FailureKind.TIMEOUT if late else failure.kind).value)
+
+
+def own_reason(reason: str) -> str:
+    """Return a reason in other words: here a model is asked, not a judge."""
+    return reason.replace("JUDGE_", "MODEL_", 1)
 
 
 class StepReply(NamedTuple):

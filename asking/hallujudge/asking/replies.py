@@ -14,7 +14,7 @@ from hallujudge.judge_service.llm.chat import ChatRequest
 from hallujudge.judge_service.llm.chat_replies import ChatReply, ReplyProblem, reply_problem
 from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
-from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
+from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.prompt_templates import CONFIDENCE, Template, read_confidence
 from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.orders import RelativeOrdering
@@ -25,7 +25,14 @@ from hallujudge.sdk.media.media_files import Media, MediaError
 
 from .asked_benchmarks import OPTIONAL_SLOTS, Benchmark
 from .inquiries import Inquiry, shown_options
-from .outcomes import CUT_OFF, THOUGHT_UNFINISHED, Answered, StepReply
+from .outcomes import (
+    CUT_OFF,
+    THOUGHT_UNFINISHED,
+    Answered,
+    StepReply,
+    own_reason,
+    reason_of,
+)
 from .shown_media import ShownMedia
 
 _REFUSED = "JUDGE_REFUSED"
@@ -391,17 +398,6 @@ class Asker:
     async def _key(self, request: ChatRequest, media: Media | None) -> str:
         shown = await self.shown.digest(media) if media is not None else ""
         return self._calls.key(request, asks=1, media=shown)
-
-
-def reason_of(failure: CallFailedError) -> str:
-    """Return why a call failed; a thought that took too long is none that more tokens complete."""
-    late = failure.kind is FailureKind.TRUNCATED
-    return own_reason((FailureKind.TIMEOUT if late else failure.kind).value)
-
-
-def own_reason(reason: str) -> str:
-    """Return a reason in other words: here a model is asked, not a judge."""
-    return reason.replace("JUDGE_", "MODEL_", 1)
 
 
 def _of_pair(inquiry: Inquiry, pair: Sequence[str]) -> str:
