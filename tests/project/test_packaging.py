@@ -117,7 +117,14 @@ def test_importing_the_client_reads_no_tables_and_looks_for_no_packages() -> Non
     ("argument", "unneeded"),
     [
         ("--help", ["hallujudge.asking.builders"]),
-        ("--version", ["hallujudge.sdk.cli.archive_commands", "importlib.metadata"]),
+        (
+            "--version",
+            [
+                "hallujudge.metrics.answers",
+                "hallujudge.sdk.cli.archive_commands",
+                "importlib.metadata",
+            ],
+        ),
     ],
 )
 def test_the_root_loads_what_it_shows(argument: str, unneeded: list[str]) -> None:

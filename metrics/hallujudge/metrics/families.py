@@ -372,9 +372,12 @@ def metrics_of(family: str) -> tuple[type[Metric], ...]:
 
 def __getattr__(name: str) -> type[Metric]:
     """Return the class of a declared benchmark's metric, by which pickle finds it."""
+    # Each import from here asks for names such as __path__, and must load no benchmarks for them.
+    if not name.endswith("Metric"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .answers.declared_metrics import class_name
 
-    for family in families() if name.endswith("Metric") else ():
+    for family in families():
         # The names of a family's benchmarks begin with its own. Others need not be loaded.
         if name.startswith(class_name(family.replace("_", "-")).removesuffix("Metric")):
             for metric in metrics_of(family):
