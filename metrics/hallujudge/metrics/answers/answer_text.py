@@ -23,11 +23,18 @@ _MARKUP = re.compile(r"[*_`#]+")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
+# A list of tasks in Markdown, of which the ticked entries are the answer.
+_NOT_TICKED = re.compile(r"^[ \t]{0,20}(?:[-*+]|\d{1,3}[.)])[ \t]\[ \][^\n]*+\n?", re.MULTILINE)
+_TICKED = re.compile(r"^[ \t]{0,20}(?:[-*+]|\d{1,3}[.)])[ \t]\[[xX]\]", re.MULTILINE)
+
+
 def plain(text: str) -> str:
     """Return text without mark-up, with plain quotes and letters, stripped."""
     if not text.isascii():
         # NFKC makes full-width and styled letters plain ones.
         text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
+    if "[x]" in text or "[X]" in text:
+        text = _TICKED.sub("", _NOT_TICKED.sub("", text))
     return _MARKUP.sub(" ", text).strip()
 
 
@@ -76,6 +83,22 @@ def after_correction(text: str) -> str:
     for found in _CORRECTION.finditer(text):
         last = found.end()
     return text[last:] if last else ""
+
+
+# "A. Actually, B." corrects the letter, and so does a last "no, B"; "no, B is wrong" does not, nor
+# what a list says of each option: "A. no, B. yes".
+_TURNED_LETTER = re.compile(
+    r"(?:[.!?…,;:\n]|–|—)[ \t]{0,20}(?:(?:actually|sorry|i meant?)\b[ ,.:;!]{0,20}(?:i meant? )?"
+    r"[(\"']?(?-i:([A-Z]))[)\"']?(?=[ \t]{0,20}(?:[.,;!\n]|$))"
+    r"|no\b[ ,.:;!]{0,20}[(\"']?(?-i:([A-Z]))[)\"']?[.!]?\s{0,20}\Z)",
+    re.IGNORECASE,
+)
+
+
+def corrected_choice(text: str) -> str:
+    """Return the letter, or the rest of a text, by which it corrects a choice; or empty."""
+    turned = [found[1] or found[2] for found in _TURNED_LETTER.finditer(text)]
+    return turned[-1] if turned else after_correction(text)
 
 
 _NOTHING_HASHED = blake2b(digest_size=6)

@@ -12,7 +12,7 @@ from .answer_text import (
     MAX_KEPT_CHARS,
     NEGATIONS,
     UNSPACED,
-    after_correction,
+    corrected_choice,
     folded,
     is_number,
     numbers_in,
@@ -149,7 +149,7 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedChoice:
     if not text:
         return ParsedChoice(None, "empty")
     table = _prepared(options)
-    if (after := after_correction(text)) and (read := _first_of(_LETTER_RULES, after, table)):
+    if (after := corrected_choice(text)) and (read := _first_of(_LETTER_RULES, after, table)):
         return read
     if read := _first_of(_RULES, text, table):
         return read

@@ -178,6 +178,10 @@ NUMBERS = {"A": "two", "B": "three", "C": "four", "D": "five"}
         "A... wait, no. B",
         "A. Wait, the answer is B.",
         "Either A or B. Hmm, wait: B.",
+        "A. Actually, B.",
+        "The answer is A. Sorry, B, since there are three.",
+        "Is it A? No, B.",
+        "- [ ] A\n- [x] B\n- [ ] C",
         "answer b",
     ],
 )
@@ -194,6 +198,8 @@ def test_the_conclusion_of_an_answer_counts(text: str) -> None:
         "N/A",
         "Answer: N/A",
         "If they wait, the answer is A or B.",
+        "A. no, B. no, C. yes",
+        "A. No, B is wrong.",
     ],
 )
 def test_an_answer_without_one_conclusion_is_no_choice(text: str) -> None:

@@ -69,6 +69,7 @@ AWKWARD = [
     ("No... wait, actually yes.", "nn--yy-"),
     ("Yes. Wait, no.", "yn--yn-"),
     ("They wait, then cross.", "yy-----"),
+    ("- [ ] Yes\n- [x] No", "nn--ynn"),
     ("I cannot see the image", "yy--n--"),
     ("I can't see the image", "yn-----"),
     ("No, I can't see a dog.", "nn-nnnn"),
