@@ -97,16 +97,36 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedOrder:
     if not text:
         return ParsedOrder((), "empty")
     # Captions first, and no lead-in, because their words may look like letters ("a").
-    by_text = _by_text(response, table)
-    if by_text is not None:
-        return _judged(by_text, table)
-    if (after := after_correction(text)) and (order := _order_in(after, table)).valid:
-        return order
+    by_text = _judged(_by_text(response, table) or (), table)
+    if by_text.valid or (ranked := _by_rank(text, table)).valid:
+        return by_text if by_text.valid else ranked
+    # "Actually" corrects an order as "wait" does.
+    for after in (after_correction(text), text.rpartition("Actually")[2]):
+        if after != text and (order := _order_in(after, table)).valid:
+            return order
     # The last one that an order follows: drafts may come before it.
     begun = [found.end() for found in _LEAD_IN.finditer(text)]
     orders = [_order_in(text[at:], table) for at in (*begun[:1], *begun[1:][-_MOST_DRAFTS:])]
     orders = orders or [_order_in(text, table)]
-    return next((order for order in reversed(orders) if order.valid), orders[0])
+    # Captions of some options may stand beside the letters of all.
+    first = by_text if by_text.letters else orders[0]
+    return next((order for order in reversed(orders) if order.valid), first)
+
+
+# "A: 2, B: 1, C: 3" says the rank of each option; "A: 2 dogs" repeats a caption.
+_RANKED = re.compile(
+    r"(?<![\w'])([A-Z])\)?\s{0,5}(?:[:=→]|->|is)\s{0,5}(?:rank(?:ed)?\s{0,5}|#)?([1-9]\d?)"
+    r"(?:st|nd|rd|th)?(?=\s{0,5}(?:[,;.)\n]|\Z))"
+)
+
+
+def _by_rank(text: str, options: Mapping[str, str]) -> ParsedOrder:
+    """Return the order of a text that gives each option its rank; invalid if it does not."""
+    ranks = [(int(rank), letter) for letter, rank in _RANKED.findall(text)]
+    places = sorted(rank for rank, _ in ranks)
+    if places != list(range(1, len(options) + 1)):
+        return ParsedOrder((), "unknown")
+    return _judged(tuple(letter for _, letter in sorted(ranks)), options)
 
 
 # An explanation may follow an order, on the next line or in the next sentence.

@@ -45,6 +45,11 @@ ORDERS = [
     ("The order from best to worst: B, A, C. A is second.", "unknown", "BAC"),
     ("I think B is best, then A, and C is last.", "unknown", "BAC"),
     ("Order: A, B, C? No, wait: B, A, C", "unknown", "BAC"),
+    ("A: 2, B: 1, C: 3", "unknown", "BAC"),
+    ("A = 2nd\nB = 1st\nC = 3rd", "partial", "BAC"),
+    ("A: 2 men, B: 3 men, C: 4 men", "unknown", "ABC"),
+    ("A, B, C. Actually, B, A, C.", "unknown", "BAC"),
+    ("1. **B**: Three men\n2. **A**\n3. **C**", "partial", "BAC"),
     ("[" * 5000, "partial", "unknown"),
 ]
 
