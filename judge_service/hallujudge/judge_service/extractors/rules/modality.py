@@ -67,6 +67,10 @@ _ABSENT = listed("absent missing")
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»|(?<!\w)['‘][^'‘’\n]{1,80}['’](?!\w)"
 )
+_WRITING = re.compile(
+    r"\b(?:say|read|writ|wrote|label|titl|word|text|sign|print|spell|letter|display|logo|inscri)",
+    re.IGNORECASE,
+)
 
 
 def asks(chunks: list[Chunk]) -> bool:
@@ -161,14 +165,21 @@ def mark_absent(chunks: list[Chunk]) -> None:
 
 def without_quoted(text: str, chunks: list[Chunk]) -> list[Chunk]:
     """Return the chunks that are no part of what a text quotes, such as the words of a sign."""
-    # A text that begins with a quote may be a caption in quotes.
-    quoted = [found.span() for found in _QUOTED.finditer(text) if text[: found.start()].strip()]
+    quoted = [found.span() for found in _QUOTED.finditer(text) if _is_shown(text, *found.span())]
     # "The word 'cat'" names the word.
     return [
         chunk
         for chunk in chunks
         if not any(a <= chunk.start < b or a < chunk.end < b for a, b in quoted)
     ]
+
+
+def _is_shown(text: str, start: int, end: int) -> bool:
+    """Return whether a quotation is something to read in the image, and no caption in quotes."""
+    # Bounded, since a line may have many quotations.
+    line = text[max(text.rfind("\n", 0, start) + 1, start - 200) : start].rstrip()
+    # "Caption: 'A dog'" and "'A dog'" quote captions, "the sign says: 'Dog Park'" a sign.
+    return bool(_WRITING.search(line)) if line[-1:] in ("", ":") else text[end - 2] not in ".!?"
 
 
 def _is_attempted(chunks: list[Chunk], i: int) -> bool:

@@ -76,6 +76,10 @@ def test_what_a_caption_denies_of_a_thing_leaves_the_thing(text: str, found: lis
         ("A book titled “The Old Man and the Sea” lies on a desk.", ["book", "desk"]),
         ("The dogs' bowls stand by the cats' toys.", ["bowl", "toy"]),
         ('"A dog runs on grass."', ["dog", "grass"]),
+        ('Caption: "A dog on grass"', ["dog", "grass"]),
+        ('Here is a caption:\n"A dog on grass"', ["dog", "grass"]),
+        ('I would describe it as "a dog runs on grass."', ["dog", "grass"]),
+        ('The sign says: "Dog Park"', ["sign"]),
     ],
 )
 def test_what_a_caption_quotes_is_no_object_of_it(text: str, found: list[str]) -> None:
