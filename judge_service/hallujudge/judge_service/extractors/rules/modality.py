@@ -292,7 +292,9 @@ def _is_absent(chunks: list[Chunk], i: int, phrase: NounPhrase) -> bool:
         if before.lemma == "lack" and not before.negated:
             return True
         missed = before.text == "missing"
-        return indefinite and (missed or _denies(before, earlier))
+        # "It is not a large room" is one of a room all the same.
+        sized = before.lemma == "be" and phrase.attributes and getattr(earlier, "kind", "") != "X"
+        return indefinite and not sized and (missed or _denies(before, earlier))
     if before.kind == "I" and earlier is not None:
         if before.text == "of":
             return earlier.text in _EMPTY_OF

@@ -29,6 +29,7 @@ def test_names(text: str, found: list[str]) -> None:
     ("text", "found"),
     [
         ("There isn't a dog.", []),
+        ("There is not a large dog.", []),
         ("We do not see a dog in this picture.", []),
         ("The image does not show any bicycles, cars, or buses.", []),
         ("This is not a photo of a dog.", []),
@@ -61,6 +62,7 @@ def test_what_a_caption_says_is_absent_is_no_object_of_it(text: str, found: list
         ("Not all dogs are brown.", ["dog"]),
         ("A series of photos of a dog.", ["dog"]),
         ("The dog is not brown.", ["dog"]),
+        ("It is not a large room, but there is a bed.", ["room", "bed"]),
     ],
 )
 def test_what_a_caption_denies_of_a_thing_leaves_the_thing(text: str, found: list[str]) -> None:
