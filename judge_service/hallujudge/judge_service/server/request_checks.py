@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
@@ -135,7 +136,7 @@ async def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
     """
     if message.ByteSize() <= _KEPT_BYTES:
         return await admitted_bytes(message.SerializeToString())
-    return await _allowed(_spec_of(message))
+    return await _allowed(_known(message))
 
 
 async def admitted_bytes(raw: bytes) -> ScoreSpec:
@@ -165,22 +166,33 @@ async def loaded_metric(name: str) -> MetricEntry:
 _loaded: set[str] = set()
 
 
-async def _allowed(spec: ScoreSpec) -> ScoreSpec:
-    entry = await loaded_metric(spec.metric)
+@dataclass(slots=True)
+class _Known:
+    """A valid spec."""
+
+    spec: ScoreSpec
+    calls_models: bool | None = None
+    """Whether language models judge or extract; None until the metric is loaded."""
+
+
+async def _allowed(known: _Known) -> ScoreSpec:
+    if known.calls_models is None:
+        entry = await loaded_metric(known.spec.metric)
+        known.calls_models = entry.calls_models(known.spec)
     # Outside of what is cached, because it depends on who calls.
-    if entry.calls_models(spec):
+    if known.calls_models:
         current_caller().require(Scope.JUDGE)
-    return spec
+    return known.spec
 
 
-def _spec_of(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
+def _known(message: scoring_pb2.ScoreSpec) -> _Known:
     if violations := tuple(_too_long(message)):
         raise InvalidInputError(violations[0].description, violations=violations)
-    return spec_from_proto(message)
+    return _Known(spec_from_proto(message))
 
 
-def _parsed(raw: bytes) -> ScoreSpec:
-    return _spec_of(scoring_pb2.ScoreSpec.FromString(raw))
+def _parsed(raw: bytes) -> _Known:
+    return _known(scoring_pb2.ScoreSpec.FromString(raw))
 
 
 _kept = lru_cache(_KEPT_SPECS)(_parsed)
