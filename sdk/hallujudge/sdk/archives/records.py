@@ -189,7 +189,10 @@ def _of_file(path: Path, part: FilePart) -> Iterator[Any]:
         if values and set(map(type, values)) == _TEXT:
             # A script's list of answers, whose places are all that joins them with questions.
             values = [{LISTED_TEXT: value} for value in values]
-        elif values and all(map(_is_message, values)):
+        elif values and all(
+            type(value) is dict and value.get("role") == "assistant" and "content" in value
+            for value in values
+        ):
             # The same list, of a tool that keeps the messages that a chat server sent.
             values = list(map(_listed_message, values))
         for value, line in zip(values, lines, strict=True):
@@ -203,11 +206,6 @@ def _of_file(path: Path, part: FilePart) -> Iterator[Any]:
 
 def _listed_message(message: Any) -> dict[str, object]:
     return {**message, LISTED_TEXT: sent_text(message)}
-
-
-def _is_message(value: object) -> bool:
-    """Return whether a record is nothing but a message of a model."""
-    return type(value) is dict and value.get("role") == "assistant" and "content" in value
 
 
 def _entries_by_id(
