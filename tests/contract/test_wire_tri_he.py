@@ -11,7 +11,7 @@ from msgspec import structs
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2 as service_pb
-from hallujudge.judge_service.engine.spec import FoundClaim
+from hallujudge.judge_service.engine.found_claims import FoundClaim
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import Asked, Declined, JudgedItem
 from hallujudge.judge_service.llm.budget import Usage

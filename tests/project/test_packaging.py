@@ -116,7 +116,15 @@ def test_importing_the_client_reads_no_tables_and_looks_for_no_packages() -> Non
 @pytest.mark.parametrize(
     ("argument", "unneeded"),
     [
-        ("--help", ["hallujudge.asking.builders"]),
+        (
+            "--help",
+            [
+                "hallujudge.asking.builders",
+                "hallujudge.metrics.answers.answer_text",
+                "hallujudge.sdk.archives.records",
+                "hallujudge.synonym_graphs",
+            ],
+        ),
         (
             "--version",
             [

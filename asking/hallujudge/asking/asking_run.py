@@ -20,7 +20,7 @@ from hallujudge.judge_service.settings.loading import ResolvedSettings, load_set
 from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics.framework.json_values import schema_of
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.sdk.archives.formats import refuse_schema
+from hallujudge.sdk.archives.stored_files import refuse_schema
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.media.media_files import MediaFolder
 from hallujudge.sdk.media.video_frames import FrameSettings, Sampling

@@ -10,10 +10,11 @@ from pathlib import Path
 from hallujudge.metrics.framework.agreement import krippendorff_alpha
 from hallujudge.metrics.framework.json_values import schema_of
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.sdk.archives.formats import read_format, refuse_schema
+from hallujudge.sdk.archives.formats import read_format
 from hallujudge.sdk.archives.json_files import amount, named, shown
 from hallujudge.sdk.archives.record_values import canonical_id
 from hallujudge.sdk.archives.records import Record, read_records
+from hallujudge.sdk.archives.stored_files import refuse_schema
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.report.export_formats import csv_cell
 

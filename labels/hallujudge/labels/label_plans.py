@@ -11,7 +11,7 @@ from random import Random
 from typing import Literal, NamedTuple, TypeAlias
 
 from hallujudge.metrics.framework.json_values import file_text
-from hallujudge.sdk.archives.formats import read_stored
+from hallujudge.sdk.archives.stored_files import read_stored
 from hallujudge.sdk.errors import InvalidInputError
 
 from .verdicts import DecidedItem

@@ -12,8 +12,8 @@ from hallujudge.metrics import Outcome
 from hallujudge.metrics.event_hallusion import DESCRIPTION
 from hallujudge.metrics.framework.claims import certainty, stated_probability
 from hallujudge.metrics.framework.metric import SOFT, YES
-from hallujudge.sdk.archives.formats import stored_value
 from hallujudge.sdk.archives.records import Record
+from hallujudge.sdk.archives.stored_files import stored_value
 from hallujudge.sdk.errors import ArchiveError, UnsupportedError
 from hallujudge.sdk.runs.manifest import ITEMS
 from hallujudge.sdk.runs.result_files import records_of, result_of

@@ -37,8 +37,8 @@ from typing import Any, ClassVar
 
 from msgspec import structs
 
+from .answers.answer_items import with_lists
 from .answers.answer_scores import ReadAnswer, count, credit, named, share, unparsed_rate
-from .answers.answer_text import with_lists
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,

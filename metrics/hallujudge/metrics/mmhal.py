@@ -32,8 +32,9 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from .answers.answer_items import with_lists
 from .answers.answer_scores import ReadAnswer, count, share, unparsed_rate
-from .answers.answer_text import reply_text, with_lists
+from .answers.answer_text import reply_text
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,

@@ -27,6 +27,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from .answers.answer_items import with_lists
 from .answers.answer_scores import (
     AnswerScore,
     Bundle,
@@ -39,7 +40,6 @@ from .answers.answer_scores import (
     named,
     share,
 )
-from .answers.answer_text import with_lists
 from .answers.closed_questions import (
     Answer,
     AnswersItem,

@@ -29,6 +29,7 @@ from functools import lru_cache
 from string import ascii_lowercase
 from typing import ClassVar
 
+from .answers.answer_items import with_lists
 from .answers.answer_scores import count, credit, is_right, share, unparsed_rate
 from .answers.answer_text import (
     folded,
@@ -36,7 +37,6 @@ from .answers.answer_text import (
     most_frequent,
     text_of_list,
     texts_in,
-    with_lists,
 )
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (

@@ -19,7 +19,7 @@ from hallujudge.metrics.framework import names_on_use
 # Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
     from hallujudge.judge_service import __version__ as __version__
-    from hallujudge.judge_service.engine.spec import FoundClaim as FoundClaim
+    from hallujudge.judge_service.engine.found_claims import FoundClaim as FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource as GraphSource
     from hallujudge.judge_service.engine.spec import InlineGraph as InlineGraph
     from hallujudge.judge_service.engine.spec import RunHeader as RunHeader

@@ -17,7 +17,8 @@ from .errors import DeadlineError, MissingExtraError, UnsupportedError
 from .runs.score_run import OnBatch, OnProgress, ScoreRun, called_with, graph_source, input_notes
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import FoundClaim, RunHeader, ScoreSpec
+    from hallujudge.judge_service.engine.found_claims import FoundClaim
+    from hallujudge.judge_service.engine.spec import RunHeader, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.metrics import Item, ItemResult, Report

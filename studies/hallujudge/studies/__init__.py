@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from . import root_suggestions as root_suggestions
     from .analysis.agreement import GUIDELINE as GUIDELINE
     from .analysis.agreement import score_sheet as score_sheet
+    from .analysis.vidhal_files import annotations_of as annotations_of
     from .analysis.vidhal_files import quality_of as quality_of
 
 __getattr__, __dir__ = names_on_use(__name__)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypedDict
 from hallujudge.metrics import Metric, Outcome, ScoreDefinition
 from hallujudge.metrics.framework.comparison import ComparisonSettings, compact_letters
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
-from hallujudge.sdk.archives.formats import read_stored
+from hallujudge.sdk.archives.stored_files import read_stored
 from hallujudge.sdk.comparison.compared_runs import (
     CompareOptions,
     RunData,

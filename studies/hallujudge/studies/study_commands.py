@@ -22,8 +22,6 @@ from hallujudge import sdk
 from hallujudge import studies as room
 from hallujudge.sdk import analysis, cli, comparison
 from hallujudge.sdk import audit as audits
-from hallujudge.sdk.archives.record_values import id_under
-from hallujudge.sdk.archives.records import read_records
 from hallujudge.sdk.cli.app import (
     ExitCode,
     app,
@@ -319,8 +317,7 @@ def build_vidhal_best(
     known = [video for video, scores in found.items() if scores["total"] is not None]
     kept = set(known[:count])
     # The annotations keep their own order, so that the file is a part of theirs.
-    records = [each for each in read_records(references) if id_under(each, "video") in kept]
-    rows = [dict(each.values) for each in records]
+    rows = room.annotations_of(references, kept)
     write_file(out, json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
     click.echo(f"{len(rows):,} of {len(found):,} videos written to {out}")
     return ExitCode.OK

@@ -13,7 +13,7 @@ from hallujudge.labels.human_labels import Label
 from hallujudge.labels.verdicts import DecidedClaim, DecidedItem
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally, TriHeMetric
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
-from hallujudge.sdk.archives.formats import stored_value
+from hallujudge.sdk.archives.stored_files import stored_value
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate_items
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.report.table_pages import render_page

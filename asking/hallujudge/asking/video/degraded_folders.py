@@ -19,7 +19,7 @@ from typing import Any
 from hallujudge.judge_service.process_pool import DiedError
 from hallujudge.judge_service.threads import can_fork, usable_cores
 from hallujudge.metrics.infact.operators import BASE
-from hallujudge.sdk.archives.formats import refuse_schema
+from hallujudge.sdk.archives.stored_files import refuse_schema
 from hallujudge.sdk.errors import ArchiveError, HallujudgeError, InvalidInputError, OutputError
 from hallujudge.sdk.media.media_files import VIDEO_SUFFIXES
 from hallujudge.sdk.runs.processes import Processes, Work

@@ -30,8 +30,9 @@ from ..extractors.rules.rule_extractors import (
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.prompt_templates import PROMPT_PRESET, marks_of, preset_in
 from ..threads import RULES_EFFORT, map_cpu, of_each
+from .found_claims import FoundClaim
 from .resources import Offers, Resources
-from .spec import FoundClaim, ScoreSpec
+from .spec import ScoreSpec
 
 _ExtractorT = TypeVar("_ExtractorT")
 EXTRACTORS = ("rules", "spacy", "llm", "sentences", "given")

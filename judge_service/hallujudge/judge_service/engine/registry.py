@@ -37,7 +37,7 @@ from .spec import ScoreSpec, known_metric
 if TYPE_CHECKING:
     from hallujudge.metrics.answers.answers_metric import AnswersMetric
 
-    from .spec import FoundClaim
+    from .found_claims import FoundClaim
 
 # The option is declared where judges are, which a client doesn't import.
 _SHARE = "min_choice_share"

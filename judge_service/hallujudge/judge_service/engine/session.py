@@ -32,8 +32,8 @@ from .streams import RunProgress
 
 if TYPE_CHECKING:
     from ..llm.estimate import Estimate
+    from .found_claims import FoundClaim
     from .judge_factory import JudgeFactory
-    from .spec import FoundClaim
 
 
 _T = TypeVar("_T")

@@ -17,13 +17,11 @@ from msgspec import Struct, structs
 from hallujudge.metrics import Answer, AnswersItem, IntervalSettings, Item, ItemResult, Metric
 from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import broken_benchmarks, metric_named, metric_names
-from hallujudge.metrics.framework.claims import Modality, Triplet
 from hallujudge.metrics.framework.response_traits import SCORED, with_thought_scores
 from hallujudge.metrics.framework.signature import before_items, signature_field
 from hallujudge.metrics.responses import MARKS, THOUGHTS, Reading, ResponseReader, is_plain
 from hallujudge.metrics.responses.thoughts import Division
 from hallujudge.metrics.responses.thoughts import with_thought as joined
-from hallujudge.synonym_graphs import Mention
 
 from ..errors import InvalidInputError, NotFoundError, Violation
 
@@ -170,25 +168,6 @@ def header_of(report: Report) -> RunHeader:
         notes=report.notes,
         release=signature_field(report.signature, "v"),
     )
-
-
-ClaimValue: TypeAlias = Mention | Triplet | str
-"""An object mention, a triplet, or a keyword in its root form."""
-
-
-class FoundClaim(Struct, frozen=True, kw_only=True):
-    """A claim and its place in a text."""
-
-    start: int
-    """The first character."""
-    end: int
-    """One past the last character."""
-    claim: ClaimValue
-    """What the text says there."""
-    kind: str = ""
-    """The kind of a keyword: ``objects`` or ``behaviors``."""
-    modality: Modality | None = None
-    """How the text puts a triplet; None if unknown."""
 
 
 class ReadItem(NamedTuple):

@@ -16,9 +16,10 @@ from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 
 from ..engine import Engine, ScoringSession
+from ..engine.found_claims import FoundClaim
 from ..engine.registry import metric_entry
 from ..engine.session import extract, normalize
-from ..engine.spec import FoundClaim, ScoreSpec
+from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, Violation
 from ..settings.server_settings import LimitSettings
 from ..threads import map_cpu, of_each

@@ -15,7 +15,8 @@ from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Sc
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet, WrittenTriplet
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_all
 
-from ..engine.spec import FoundClaim, GraphSource, ScoreSpec
+from ..engine.found_claims import FoundClaim
+from ..engine.spec import GraphSource, ScoreSpec
 from . import evidence_types, item_types
 from .codec import Codecs
 from .fields import Codec, Fill, MalformedError, invalid, located, reader_of, writer_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from decimal import Decimal
 from functools import lru_cache
 
-from hallujudge.metrics.answers.answer_text import listed
+from hallujudge.metrics.answers.answer_items import listed
 from hallujudge.metrics.errors import meant
 from hallujudge.metrics.framework.json_values import json_kind, well_formed
 from hallujudge.metrics.responses import sent_text

@@ -19,7 +19,8 @@ from msgspec import Struct
 from ..errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import FoundClaim, GraphSource, RunHeader, ScoreSpec
+    from hallujudge.judge_service.engine.found_claims import FoundClaim
+    from hallujudge.judge_service.engine.spec import GraphSource, RunHeader, ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult

@@ -27,8 +27,9 @@ from . import Batch, BatchResult, ServerInfo
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
+    from hallujudge.judge_service.engine.found_claims import FoundClaim
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.engine.spec import FoundClaim, GraphSource, ScoreSpec
+    from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.budget import SharedCalls
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult

@@ -63,7 +63,8 @@ from .recovery import (
 )
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import FoundClaim, GraphSource, ScoreSpec
+    from hallujudge.judge_service.engine.found_claims import FoundClaim
+    from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item
 

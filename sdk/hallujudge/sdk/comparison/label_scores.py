@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.json_values import file_text
 
-from ..archives.formats import read_stored
 from ..archives.label_sets import (
     DROPPED,
     LabelChanges,
     files_of_labels,
     label_changes,
 )
+from ..archives.stored_files import read_stored
 from ..report.analysis_tables import AnalysisTable
 from ..report.table_pages import Cell, Page
 from ..runs.manifest import LABELS

@@ -13,7 +13,7 @@ from typing import Any, NotRequired, TypedDict
 from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.framework.signature import same_but_versions, shown_apart
 
-from ..archives.formats import stored_value
+from ..archives.stored_files import stored_value
 from ..errors import ArchiveError, InvalidInputError, VersionMismatchError
 
 FORMAT = 1

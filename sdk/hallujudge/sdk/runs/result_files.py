@@ -28,9 +28,9 @@ from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.signature import parsed_signature
 
 from .. import runs
-from ..archives.formats import read_stored, refuse_schema
 from ..archives.json_files import read_json, shown
 from ..archives.records import Record, read_records
+from ..archives.stored_files import read_stored, refuse_schema
 from ..errors import ArchiveError, HallujudgeError
 from .manifest import ANALYSIS, CALIBRATION
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -226,6 +226,15 @@ def quality_of(*paths: Path) -> dict[str, dict[str, float | None]]:
     except ValueError as err:
         # Votes of all files are counted together, so that the first one is named for all.
         raise InvalidInputError(f"{paths[0]}: {err}") from err
+
+
+def annotations_of(path: Path, videos: Container[str]) -> list[dict[str, object]]:
+    """Return the annotations of some videos, in the order of their file.
+
+    Raises:
+        ArchiveError: An annotation can't be read.
+    """
+    return [dict(each.values) for each in read_records(path) if id_under(each, "video") in videos]
 
 
 def _vote(record: Record) -> QualityVote:

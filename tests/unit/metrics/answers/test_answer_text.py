@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from hallujudge.metrics.answers.answer_text import NUMBER_WORDS, listed, number_named, with_lists
+from hallujudge.metrics.answers.answer_items import listed, with_lists
+from hallujudge.metrics.answers.answer_text import NUMBER_WORDS, number_named
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,12 @@ from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 from hallujudge.synonym_graphs.object_lexicon import Lemma
 
 from ...threads import map_cpu, of_each
+from ..found_claims import FoundClaim
 from ..pipelines import TextPipeline
 from ..registry import MetricEntry, Trial
 from ..resources import Resources, graph_settings, read_graph
 from ..responses import Problem, ResponseCheck
-from ..spec import FoundClaim, GraphSource, ScoreSpec, ShippedGraph
+from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
 ROLE = "objects"
 """The role of the graph that finds mentions."""

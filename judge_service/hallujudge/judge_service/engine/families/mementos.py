@@ -46,12 +46,13 @@ from ..extraction import (
     extract_prompt_option,
     no_claims,
 )
+from ..found_claims import FoundClaim
 from ..judge_quality import keywords_note
 from ..pipelines import checked_items, scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import MAX_RESPONSE_CHARS, Problem, ResponseCheck
-from ..spec import FoundClaim, GraphSource, ScoreSpec, ShippedGraph
+from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
 DOMAINS = ("daily_life", "robotics", "comics")
 """The paper's domains, each with its own shipped graphs."""
